@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Coherence: what the CPU and the devices see of one memory.
+ *
+ * It belongs to the storage, not to the export through which somebody looks: a
+ * range is synchronised for every attachment of every export that overlaps it.
+ */
+#include <linux/dma-buf.h>
+#include <linux/dma-map-ops.h>
+#include <linux/dma-mapping.h>
+#include <linux/dma-resv.h>
+
+#include "devbuf_private.h"
+
+/**
+ * struct devbuf_range - bytes of a storage's pages
+ * @start: from the beginning of the first page
+ * @end: the byte after the last
+ */
+struct devbuf_range {
+	u64 start;
+	u64 end;
+};
+
+static bool devbuf_range_meets(const struct devbuf_range *range,
+			       const struct devbuf_export_info *export)
+{
+	u64 start = (u64)export->first_page << PAGE_SHIFT;
+	u64 end = start + ((u64)export->nr_pages << PAGE_SHIFT);
+
+	return range->start < end && start < range->end;
+}
+
+/* A dma_buf over the range with unfinished work on it, with a reference. */
+static struct dma_buf *devbuf_coherence_busy(struct devbuf_storage *storage,
+					     const struct devbuf_range *range,
+					     enum dma_resv_usage usage)
+{
+	struct devbuf_export_info *export;
+	struct dma_buf *dmabuf = NULL;
+
+	mutex_lock(&storage->lock);
+	list_for_each_entry(export, &storage->exports, entry) {
+		if (!devbuf_range_meets(range, export) ||
+		    dma_resv_test_signaled(export->dmabuf->resv, usage) ||
+		    !devbuf_get_file_active(&export->dmabuf->file))
+			continue;
+		dmabuf = export->dmabuf;
+		break;
+	}
+	mutex_unlock(&storage->lock);
+	return dmabuf;
+}
+
+/* Wait for what other drivers have queued on the range. */
+static int devbuf_coherence_wait(struct devbuf_storage *storage,
+				 const struct devbuf_range *range, bool write)
+{
+	enum dma_resv_usage usage = dma_resv_usage_rw(write);
+	struct dma_buf *dmabuf;
+	long ret;
+
+	while ((dmabuf = devbuf_coherence_busy(storage, range, usage))) {
+		ret = dma_resv_wait_timeout(dmabuf->resv, usage, true,
+					    MAX_SCHEDULE_TIMEOUT);
+		dma_buf_put(dmabuf);
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}
+
+/*
+ * Does this device's DMA go through bounce buffers? A device that sees the
+ * CPU's caches has no other reason to need syncs.
+ */
+static bool devbuf_attachment_bounces(const struct devbuf_attachment *a)
+{
+	return dev_is_dma_coherent(a->dev) &&
+	       dma_need_sync(a->dev, sg_dma_address(a->sgt.sgl));
+}
+
+/*
+ * The newest bytes of two bounce buffers that devices write to cannot be told.
+ */
+static int devbuf_coherence_check(const struct devbuf_storage *storage,
+				  const struct devbuf_range *range)
+{
+	struct devbuf_attachment *a;
+	unsigned int writers = 0;
+
+	list_for_each_entry(a, &storage->attachments, entry)
+		if (a->mapped && a->dir != DMA_TO_DEVICE &&
+		    devbuf_range_meets(range, a->export) &&
+		    devbuf_attachment_bounces(a) && ++writers > 1)
+			return -EBUSY;
+	return 0;
+}
+
+static void devbuf_attachment_sync(const struct devbuf_attachment *a,
+				   const struct devbuf_range *range,
+				   bool for_device)
+{
+	u64 pos = (u64)a->export->first_page << PAGE_SHIFT;
+	struct scatterlist *sg;
+	unsigned int i;
+
+	for_each_sgtable_dma_sg(&a->sgt, sg, i) {
+		u64 start = max(range->start, pos);
+		u64 end = min(range->end, pos + sg_dma_len(sg));
+
+		if (start < end && for_device)
+			dma_sync_single_for_device(a->dev,
+						   sg_dma_address(sg) + start - pos,
+						   end - start, a->dir);
+		else if (start < end)
+			dma_sync_single_for_cpu(a->dev,
+						sg_dma_address(sg) + start - pos,
+						end - start, a->dir);
+		pos += sg_dma_len(sg);
+	}
+}
+
+static void devbuf_coherence_sync(struct devbuf_storage *storage,
+				  const struct devbuf_range *range,
+				  bool for_device)
+{
+	struct devbuf_attachment *a;
+
+	lockdep_assert_held(&storage->lock);
+	list_for_each_entry(a, &storage->attachments, entry)
+		if (a->mapped && devbuf_range_meets(range, a->export))
+			devbuf_attachment_sync(a, range, for_device);
+}
+
+/**
+ * devbuf_coherence_begin - before the CPU touches memory
+ * @storage: the memory
+ * @pos: bytes from the beginning of its first page
+ * @nbytes: how many
+ * @write: it will write, too
+ *
+ * Costs one look at a list as long as nothing is exported. May sleep.
+ *
+ * Returns 0, -ERESTARTSYS, or -EBUSY for devices that cannot be made to agree.
+ */
+int devbuf_coherence_begin(struct devbuf_storage *storage, u64 pos, u64 nbytes,
+			   bool write)
+{
+	const struct devbuf_range range = { pos, pos + nbytes };
+	int ret;
+
+	if (list_empty_careful(&storage->exports))
+		return 0;
+	ret = devbuf_coherence_wait(storage, &range, write);
+	if (ret)
+		return ret;
+	mutex_lock(&storage->lock);
+	ret = devbuf_coherence_check(storage, &range);
+	if (!ret)
+		devbuf_coherence_sync(storage, &range, false);
+	mutex_unlock(&storage->lock);
+	return ret;
+}
+
+/**
+ * devbuf_coherence_end - after the CPU touched memory
+ * @storage: the memory
+ * @pos: bytes from the beginning of its first page
+ * @nbytes: how many
+ * @write: it wrote, too
+ */
+void devbuf_coherence_end(struct devbuf_storage *storage, u64 pos, u64 nbytes,
+			  bool write)
+{
+	const struct devbuf_range range = { pos, pos + nbytes };
+
+	/* Who only read has nothing that devices must see. */
+	if (!write || list_empty_careful(&storage->exports))
+		return;
+	mutex_lock(&storage->lock);
+	devbuf_coherence_sync(storage, &range, true);
+	mutex_unlock(&storage->lock);
+}
+
+int devbuf_ioctl_sync(struct devbuf_command *cmd)
+{
+	const u32 access = DEVBUF_SYNC_READ | DEVBUF_SYNC_WRITE;
+	struct devbuf_sync *arg = &cmd->arg.sync;
+	bool write = arg->flags & DEVBUF_SYNC_WRITE;
+	struct devbuf_storage *storage;
+	struct devbuf_buffer *buffer;
+	u64 pos;
+	int ret;
+
+	if (arg->flags & ~(access | DEVBUF_SYNC_END) || !(arg->flags & access))
+		return -EINVAL;
+	buffer = devbuf_context_find(cmd->context, arg->id,
+				     DEVBUF_RIGHT_READ |
+				     (write ? DEVBUF_RIGHT_WRITE : 0), NULL);
+	if (IS_ERR(buffer))
+		return PTR_ERR(buffer);
+	ret = devbuf_check_range(arg->offset, arg->nbytes, buffer->nbytes);
+	if (ret)
+		goto out;
+	ret = -ENODATA;
+	storage = devbuf_buffer_get_storage(buffer);
+	if (!storage)
+		goto out;
+	ret = 0;
+	pos = storage->mem.first_byte + buffer->offset + arg->offset;
+	if (arg->flags & DEVBUF_SYNC_END)
+		devbuf_coherence_end(storage, pos, arg->nbytes, write);
+	else
+		ret = devbuf_coherence_begin(storage, pos, arg->nbytes, write);
+	devbuf_storage_put(storage);
+out:
+	devbuf_buffer_put(buffer);
+	return ret;
+}

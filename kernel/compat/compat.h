@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Every difference between the kernels that devbuf supports, and nothing else.
+ * What a kernel has is found by trying to compile it (probe.sh, probes/), since
+ * distributions port changes back. Each entry says what changed, when, and so
+ * when it can go.
+ */
+#ifndef DEVBUF_COMPAT_H
+#define DEVBUF_COMPAT_H
+
+#include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/mmzone.h>
+#include <linux/module.h>
+#include <linux/shrinker.h>
+
+#include "probed.h"
+
+#ifndef DEVBUF_HAVE_BASELINE
+#error "No probe compiles: kernel/compat/probed.h tells nothing about this kernel."
+#endif
+
+/* 6.13: the argument of MODULE_IMPORT_NS became a string. */
+#ifdef DEVBUF_HAVE_IMPORT_NS_TOKEN
+#define DEVBUF_IMPORT_DMA_BUF_NS	MODULE_IMPORT_NS(DMA_BUF)
+#else
+#define DEVBUF_IMPORT_DMA_BUF_NS	MODULE_IMPORT_NS("DMA_BUF")
+#endif
+
+/* 6.3: vm_flags is changed by functions only. */
+#ifndef DEVBUF_HAVE_VM_FLAGS_SET
+static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
+{
+	vma->vm_flags |= flags;
+}
+
+static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
+{
+	vma->vm_flags &= ~flags;
+}
+#endif
+
+/*
+ * The order of the largest pages. 6.8 named it MAX_PAGE_ORDER; 6.4 to 6.7 call
+ * it MAX_ORDER; before that MAX_ORDER was one more.
+ */
+#ifdef MAX_PAGE_ORDER
+#define DEVBUF_MAX_PAGE_ORDER	MAX_PAGE_ORDER
+#else
+#define DEVBUF_MAX_PAGE_ORDER	(MAX_ORDER - 1)
+#endif
+
+/* 6.7: files are typesafe by RCU, and get_file_active() revives weak pointers. */
+#ifdef DEVBUF_HAVE_GET_FILE_ACTIVE
+static inline struct file *devbuf_get_file_active(struct file **file)
+{
+	return get_file_active(file);
+}
+#else
+/* The caller holds a lock without which *@file cannot be freed. */
+static inline struct file *devbuf_get_file_active(struct file **file)
+{
+	return *file && get_file_rcu(*file) ? *file : NULL;
+}
+#endif
+
+/* 6.9: list_lru_add() and _del() take node and cgroup; _obj finds them. */
+#ifndef DEVBUF_HAVE_LIST_LRU_ADD_OBJ
+#define list_lru_add_obj(lru, item)	list_lru_add(lru, item)
+#define list_lru_del_obj(lru, item)	list_lru_del(lru, item)
+#endif
+
+/*
+ * 6.7: shrinkers are allocated, set up and registered. Before that a module can
+ * only register a shrinker that is complete, but must do so before it makes the
+ * list_lru, which copies the shrinker's id: the shrinker says that it has
+ * nothing until devbuf_shrinker_start().
+ */
+typedef unsigned long (*devbuf_shrinker_fn)(struct shrinker *shrinker,
+					    struct shrink_control *sc);
+struct shrinker *devbuf_shrinker_alloc(const char *name, long batch,
+				       devbuf_shrinker_fn count,
+				       devbuf_shrinker_fn scan);
+void devbuf_shrinker_start(struct shrinker *shrinker);
+void devbuf_shrinker_free(struct shrinker *shrinker);
+
+/*
+ * Long-term pins of the caller's pages: how many, or an error. Before 6.5 GUP
+ * itself neither refused shared mappings of files with write-back, nor (before
+ * 6.2) made private pages the caller's own when they were pinned for reading.
+ */
+long devbuf_pin_user_pages(unsigned long start, unsigned long nr_pages,
+			   bool write, struct page **pages);
+
+/* Write-combining of ordinary pages: x86 alone can do that. */
+#ifdef CONFIG_X86
+#include <asm/set_memory.h>
+#define DEVBUF_HAS_WRITE_COMBINING	true
+static inline int devbuf_set_pages_wc(struct page **pages, unsigned long nr_pages)
+{
+	return nr_pages > INT_MAX ? -ENOMEM : set_pages_array_wc(pages, nr_pages);
+}
+
+static inline void devbuf_set_pages_wb(struct page **pages, unsigned long nr_pages)
+{
+	set_pages_array_wb(pages, nr_pages);
+}
+#else
+#define DEVBUF_HAS_WRITE_COMBINING	false
+static inline int devbuf_set_pages_wc(struct page **pages, unsigned long nr_pages)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline void devbuf_set_pages_wb(struct page **pages, unsigned long nr_pages)
+{
+}
+#endif
+
+#endif /* DEVBUF_COMPAT_H */

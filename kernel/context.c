@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A context: the table of ids that one open of /dev/devbuf holds, and what it
+ * may do with each.
+ *
+ * Look-ups take no lock. A handle and a buffer stay readable for an RCU grace
+ * period after they left the table, and a look-up counts only if it still gets
+ * a reference on the buffer. Handles that change what they allow are replaced,
+ * so that a look-up never sees half of two grants.
+ */
+#include <linux/rcupdate_wait.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/xarray.h>
+
+#include "devbuf_private.h"
+
+/**
+ * struct devbuf_handle - an entry of the table
+ * @buffer: referenced
+ * @grant: what it allows; does not change
+ * @count: how often DESTROY is due; under xa_lock
+ * @rcu: look-ups may still see it
+ */
+struct devbuf_handle {
+	struct devbuf_buffer *buffer;
+	struct devbuf_grant grant;
+	u32 count;
+	struct rcu_head rcu;
+};
+
+struct devbuf_context *devbuf_context_create(void)
+{
+	static atomic64_t last_serial;
+	struct devbuf_context *context;
+	int ret;
+
+	context = kzalloc(sizeof(*context), DEVBUF_GFP);
+	if (!context)
+		return ERR_PTR(-ENOMEM);
+	ret = devbuf_mmap_open();
+	if (ret) {
+		kfree(context);
+		return ERR_PTR(ret);
+	}
+	/* Zero stands for no context at all. */
+	context->serial = atomic64_inc_return(&last_serial);
+	xa_init_flags(&context->handles, XA_FLAGS_ACCOUNT);
+	devbuf_reuse_init(&context->reuse);
+	return context;
+}
+
+/* The file is gone: nobody else uses the context. */
+void devbuf_context_close(struct devbuf_context *context)
+{
+	struct devbuf_handle *handle;
+	unsigned long id;
+
+	xa_for_each(&context->handles, id, handle) {
+		devbuf_buffer_put(handle->buffer);
+		kfree(handle);
+		cond_resched();
+	}
+	xa_destroy(&context->handles);
+	devbuf_reuse_flush(&context->reuse);
+	devbuf_mmap_close();
+	/* The shrinker may just be letting go of the reuse lock. */
+	kfree_rcu(context, rcu);
+}
+
+/**
+ * devbuf_context_find - look an id up
+ * @context: whose table
+ * @id: the id
+ * @rights: DEVBUF_RIGHT_* bits that the handle must have
+ * @grant: set to what the handle allows; may be NULL
+ *
+ * Returns the buffer, with a reference, or -ENOENT or -EACCES.
+ */
+struct devbuf_buffer *devbuf_context_find(struct devbuf_context *context, u64 id,
+					  u32 rights, struct devbuf_grant *grant)
+{
+	struct devbuf_buffer *buffer = ERR_PTR(-ENOENT);
+	struct devbuf_handle *handle;
+
+	rcu_read_lock();
+	handle = xa_load(&context->handles, id);
+	if (!handle)
+		goto unlock;
+	if ((handle->grant.rights & rights) != rights) {
+		buffer = ERR_PTR(-EACCES);
+		goto unlock;
+	}
+	if (!kref_get_unless_zero(&handle->buffer->ref))
+		goto unlock;
+	buffer = handle->buffer;
+	if (grant)
+		*grant = handle->grant;
+unlock:
+	rcu_read_unlock();
+	return buffer;
+}
+
+/* How often DESTROY of @id is due; zero when the table does not hold it. */
+u32 devbuf_context_count(struct devbuf_context *context, u64 id)
+{
+	struct devbuf_handle *handle;
+	u32 count = 0;
+
+	rcu_read_lock();
+	handle = xa_load(&context->handles, id);
+	if (handle)
+		count = READ_ONCE(handle->count);
+	rcu_read_unlock();
+	return count;
+}
+
+/**
+ * devbuf_context_usage - add up what the table holds
+ * @context: whose table
+ * @handles: set to how many ids
+ * @nbytes: set to the bytes of the bases among them that are allocated
+ */
+void devbuf_context_usage(struct devbuf_context *context, u64 *handles,
+			  u64 *nbytes)
+{
+	struct devbuf_handle *handle;
+	unsigned long id;
+
+	*handles = 0;
+	*nbytes = 0;
+	rcu_read_lock();
+	xa_for_each(&context->handles, id, handle) {
+		const struct devbuf_buffer *buffer = handle->buffer;
+
+		++*handles;
+		if (!devbuf_buffer_is_view(buffer) &&
+		    rcu_access_pointer(buffer->storage))
+			*nbytes += buffer->nbytes;
+		/* The walk finds its place again by the id. */
+		if (need_resched())
+			cond_resched_rcu();
+	}
+	rcu_read_unlock();
+}
+
+/*
+ * The grants of one id are nested: the whole base, or a view, or a view around
+ * it. So the union of their reaches is the larger one.
+ */
+static void devbuf_grant_unite(struct devbuf_grant *grant,
+			       const struct devbuf_grant *other)
+{
+	grant->rights |= other->rights;
+	grant->manages_base |= other->manages_base;
+	grant->reach_start = min(grant->reach_start, other->reach_start);
+	grant->reach_end = max(grant->reach_end, other->reach_end);
+}
+
+/**
+ * devbuf_context_insert - put a buffer into the table, or count it once more
+ * @context: whose table
+ * @buffer: the buffer; the handle takes a reference of its own
+ * @grant: what the handle allows, besides what it allowed before
+ *
+ * Returns 0, -ENOMEM, or -EOVERFLOW when it was counted too often.
+ */
+int devbuf_context_insert(struct devbuf_context *context,
+			  struct devbuf_buffer *buffer,
+			  const struct devbuf_grant *grant)
+{
+	struct devbuf_handle *handle, *old;
+	int ret;
+
+	handle = kzalloc(sizeof(*handle), DEVBUF_GFP);
+	if (!handle)
+		return -ENOMEM;
+	handle->buffer = buffer;
+
+	/*
+	 * The place is reserved outside of the lock. Somebody who destroys the
+	 * same id in between can take it away: then it is reserved once more.
+	 */
+	do {
+		ret = xa_reserve(&context->handles, buffer->id, DEVBUF_GFP);
+		if (ret)
+			goto err_free;
+		xa_lock(&context->handles);
+		old = xa_load(&context->handles, buffer->id);
+		if (old && old->count == U32_MAX) {
+			xa_unlock(&context->handles);
+			ret = -EOVERFLOW;
+			goto err_free;
+		}
+		handle->grant = *grant;
+		if (old)
+			devbuf_grant_unite(&handle->grant, &old->grant);
+		handle->count = old ? old->count + 1 : 1;
+		ret = xa_err(__xa_store(&context->handles, buffer->id, handle,
+					GFP_NOWAIT | __GFP_NOWARN));
+		if (!ret && !old)
+			devbuf_buffer_get(buffer);
+		xa_unlock(&context->handles);
+	} while (ret);
+
+	if (old)
+		kfree_rcu(old, rcu);
+	return 0;
+
+err_free:
+	kfree(handle);
+	return ret;
+}
+
+/**
+ * devbuf_context_drop - drop one count of an id
+ * @context: whose table
+ * @id: the id
+ * @last: set to the buffer, with the handle's reference, if it left the table
+ *
+ * Returns 0 or -ENOENT.
+ */
+int devbuf_context_drop(struct devbuf_context *context, u64 id,
+			struct devbuf_buffer **last)
+{
+	struct devbuf_handle *handle;
+
+	*last = NULL;
+	xa_lock(&context->handles);
+	handle = xa_load(&context->handles, id);
+	if (!handle) {
+		xa_unlock(&context->handles);
+		return -ENOENT;
+	}
+	if (handle->count > 1) {
+		WRITE_ONCE(handle->count, handle->count - 1);
+		xa_unlock(&context->handles);
+		return 0;
+	}
+	__xa_erase(&context->handles, id);
+	xa_unlock(&context->handles);
+
+	*last = handle->buffer;
+	kfree_rcu(handle, rcu);
+	return 0;
+}
+
+/**
+ * devbuf_grant_reaches_pages - does it reach all bytes of the buffer's pages?
+ * @grant: what the handle allows
+ * @buffer: the handle's buffer
+ *
+ * Mappings and dma-bufs are whole pages: whoever gets one sees the bytes around
+ * the buffer too. The bytes before the beginning and after the end of the base
+ * belong to nobody else: whoever reaches the edge of the base has them.
+ */
+bool devbuf_grant_reaches_pages(const struct devbuf_grant *grant,
+				const struct devbuf_buffer *buffer)
+{
+	u64 skew = offset_in_page(buffer->base->user_addr);
+	u64 start = ALIGN_DOWN(buffer->offset + skew, PAGE_SIZE);
+	u64 end = ALIGN(buffer->offset + buffer->nbytes + skew, PAGE_SIZE);
+
+	start = start > skew ? start - skew : 0;
+	end = min(end - skew, buffer->base->nbytes);
+	return grant->reach_start <= start && grant->reach_end >= end;
+}

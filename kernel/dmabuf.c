@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Export and import of dma-bufs.
+ *
+ * A dma_buf of ours is whole pages of a storage, and knows the buffer that it
+ * was made of. There is one for each buffer and access mode, as long as anybody
+ * holds it: importers tell buffers apart by it.
+ */
+#include <linux/dma-buf.h>
+#include <linux/dma-mapping.h>
+#include <linux/file.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "devbuf_private.h"
+
+static struct page **devbuf_export_pages(const struct devbuf_export_info *export)
+{
+	return export->storage->mem.pages + export->first_page;
+}
+
+static int devbuf_dmabuf_attach(struct dma_buf *dmabuf,
+				struct dma_buf_attachment *attachment)
+{
+	struct devbuf_export_info *export = dmabuf->priv;
+	struct devbuf_attachment *a;
+	int ret;
+
+	a = kzalloc(sizeof(*a), GFP_KERNEL);
+	if (!a)
+		return -ENOMEM;
+	a->export = export;
+	a->dev = attachment->dev;
+	/* Neighbouring pages become one entry, as long as the device allows. */
+	ret = sg_alloc_table_from_pages_segment(&a->sgt,
+						devbuf_export_pages(export),
+						export->nr_pages, 0,
+						export->nr_pages << PAGE_SHIFT,
+						dma_get_max_seg_size(a->dev),
+						GFP_KERNEL);
+	if (ret) {
+		kfree(a);
+		return ret;
+	}
+	attachment->priv = a;
+
+	mutex_lock(&export->storage->lock);
+	list_add(&a->entry, &export->storage->attachments);
+	mutex_unlock(&export->storage->lock);
+	return 0;
+}
+
+static void devbuf_dmabuf_detach(struct dma_buf *dmabuf,
+				 struct dma_buf_attachment *attachment)
+{
+	struct devbuf_export_info *export = dmabuf->priv;
+	struct devbuf_attachment *a = attachment->priv;
+
+	mutex_lock(&export->storage->lock);
+	list_del(&a->entry);
+	mutex_unlock(&export->storage->lock);
+	sg_free_table(&a->sgt);
+	kfree(a);
+}
+
+static struct sg_table *devbuf_dmabuf_map(struct dma_buf_attachment *attachment,
+					  enum dma_data_direction dir)
+{
+	struct devbuf_attachment *a = attachment->priv;
+	struct devbuf_storage *storage = a->export->storage;
+	int ret;
+
+	if (!a->export->writable && dir != DMA_TO_DEVICE)
+		return ERR_PTR(-EACCES);
+
+	mutex_lock(&storage->lock);
+	ret = a->mapped ? -EBUSY : dma_map_sgtable(a->dev, &a->sgt, dir, 0);
+	if (!ret) {
+		a->mapped = true;
+		a->dir = dir;
+	}
+	mutex_unlock(&storage->lock);
+	return ret ? ERR_PTR(ret) : &a->sgt;
+}
+
+static void devbuf_dmabuf_unmap(struct dma_buf_attachment *attachment,
+				struct sg_table *sgt, enum dma_data_direction dir)
+{
+	struct devbuf_attachment *a = attachment->priv;
+	struct devbuf_storage *storage = a->export->storage;
+
+	mutex_lock(&storage->lock);
+	a->mapped = false;
+	dma_unmap_sgtable(a->dev, sgt, dir, 0);
+	mutex_unlock(&storage->lock);
+}
+
+/* Where the export begins, in bytes from the storage's first page. */
+static u64 devbuf_export_pos(const struct devbuf_export_info *export)
+{
+	return (u64)export->first_page << PAGE_SHIFT;
+}
+
+static int devbuf_dmabuf_begin_cpu_access(struct dma_buf *dmabuf,
+					  enum dma_data_direction dir)
+{
+	struct devbuf_export_info *export = dmabuf->priv;
+
+	return devbuf_coherence_begin(export->storage,
+				      devbuf_export_pos(export), dmabuf->size,
+				      dir != DMA_FROM_DEVICE);
+}
+
+static int devbuf_dmabuf_end_cpu_access(struct dma_buf *dmabuf,
+					enum dma_data_direction dir)
+{
+	struct devbuf_export_info *export = dmabuf->priv;
+
+	devbuf_coherence_end(export->storage, devbuf_export_pos(export),
+			     dmabuf->size, dir != DMA_FROM_DEVICE);
+	return 0;
+}
+
+/*
+ * As dma-buf intends: page frames, not pages. (Who wants pages that can be
+ * pinned maps by id.)
+ */
+static int devbuf_dmabuf_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
+{
+	struct devbuf_export_info *export = dmabuf->priv;
+	struct page **pages = devbuf_export_pages(export) + vma->vm_pgoff;
+	unsigned long nr_pages = vma_pages(vma), i, run;
+	int ret;
+
+	if (!(vma->vm_flags & VM_SHARED))
+		return -EINVAL;
+	if (!export->writable && vma->vm_flags & VM_WRITE)
+		return -EACCES;
+	if (!export->writable)
+		vm_flags_clear(vma, VM_MAYWRITE);
+	vma->vm_page_prot = devbuf_mmap_pgprot(export->storage, vma->vm_page_prot);
+
+	for (i = 0; i < nr_pages; i += run) {
+		for (run = 1; i + run < nr_pages; run++)
+			if (page_to_pfn(pages[i + run]) !=
+			    page_to_pfn(pages[i]) + run)
+				break;
+		ret = remap_pfn_range(vma, vma->vm_start + (i << PAGE_SHIFT),
+				      page_to_pfn(pages[i]), run << PAGE_SHIFT,
+				      vma->vm_page_prot);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+/* The dma-buf core counts vmaps, and calls this for the first one only. */
+static int devbuf_dmabuf_vmap(struct dma_buf *dmabuf, struct iosys_map *map)
+{
+	struct devbuf_export_info *export = dmabuf->priv;
+	void *vaddr;
+
+	if (!export->writable)
+		return -EACCES;
+	vaddr = vmap(devbuf_export_pages(export), export->nr_pages, VM_MAP,
+		     devbuf_mmap_pgprot(export->storage, PAGE_KERNEL));
+	if (!vaddr)
+		return -ENOMEM;
+	iosys_map_set_vaddr(map, vaddr);
+	return 0;
+}
+
+static void devbuf_dmabuf_vunmap(struct dma_buf *dmabuf, struct iosys_map *map)
+{
+	vunmap(map->vaddr);
+}
+
+static void devbuf_dmabuf_release(struct dma_buf *dmabuf)
+{
+	struct devbuf_export_info *export = dmabuf->priv;
+	struct devbuf_buffer *buffer = export->buffer;
+	struct devbuf_storage *storage = export->storage;
+
+	mutex_lock(&buffer->base->lock);
+	if (buffer->exports[export->writable] == dmabuf)
+		buffer->exports[export->writable] = NULL;
+	mutex_unlock(&buffer->base->lock);
+
+	mutex_lock(&storage->lock);
+	list_del(&export->entry);
+	mutex_unlock(&storage->lock);
+
+	kfree(export);
+	devbuf_storage_put(storage);
+	devbuf_buffer_put(buffer);
+}
+
+static const struct dma_buf_ops devbuf_dmabuf_ops = {
+	.attach			= devbuf_dmabuf_attach,
+	.detach			= devbuf_dmabuf_detach,
+	.map_dma_buf		= devbuf_dmabuf_map,
+	.unmap_dma_buf		= devbuf_dmabuf_unmap,
+	.begin_cpu_access	= devbuf_dmabuf_begin_cpu_access,
+	.end_cpu_access		= devbuf_dmabuf_end_cpu_access,
+	.mmap			= devbuf_dmabuf_mmap,
+	.vmap			= devbuf_dmabuf_vmap,
+	.vunmap			= devbuf_dmabuf_vunmap,
+	.release		= devbuf_dmabuf_release,
+};
+
+static struct dma_buf *devbuf_export_new(struct devbuf_buffer *buffer,
+					 struct devbuf_storage *storage,
+					 bool writable)
+{
+	DEFINE_DMA_BUF_EXPORT_INFO(info);
+	struct devbuf_export_info *export;
+	struct dma_buf *dmabuf;
+	u64 start, end;
+
+	export = kzalloc(sizeof(*export), DEVBUF_GFP);
+	if (!export)
+		return ERR_PTR(-ENOMEM);
+	start = storage->mem.first_byte + buffer->offset;
+	end = start + buffer->nbytes;
+	export->first_page = start >> PAGE_SHIFT;
+	export->nr_pages = DIV_ROUND_UP_ULL(end, PAGE_SIZE) - export->first_page;
+	export->buffer = buffer;
+	export->storage = storage;
+	export->writable = writable;
+
+	info.ops = &devbuf_dmabuf_ops;
+	info.size = export->nr_pages << PAGE_SHIFT;
+	info.flags = writable ? O_RDWR : O_RDONLY;
+	info.priv = export;
+	dmabuf = dma_buf_export(&info);
+	if (IS_ERR(dmabuf)) {
+		kfree(export);
+		return dmabuf;
+	}
+	export->dmabuf = dmabuf;
+	devbuf_buffer_get(buffer);
+	devbuf_storage_get(storage);
+
+	mutex_lock(&storage->lock);
+	list_add(&export->entry, &storage->exports);
+	mutex_unlock(&storage->lock);
+	return dmabuf;
+}
+
+/* The buffer's dma_buf of this mode, old or new, with a reference. */
+static struct dma_buf *devbuf_export_get(struct devbuf_buffer *buffer,
+					 bool writable)
+{
+	struct devbuf_storage *storage;
+	struct dma_buf *dmabuf;
+
+	mutex_lock(&buffer->base->lock);
+	storage = rcu_dereference_protected(buffer->storage,
+					    lockdep_is_held(&buffer->base->lock));
+	if (!storage) {
+		dmabuf = ERR_PTR(-ENODATA);
+		goto unlock;
+	}
+	if (writable && storage->mem.read_only) {
+		dmabuf = ERR_PTR(-EACCES);
+		goto unlock;
+	}
+	dmabuf = buffer->exports[writable];
+	/* It may be on its way to release, which waits for the lock. */
+	if (dmabuf && devbuf_get_file_active(&dmabuf->file))
+		goto unlock;
+	dmabuf = devbuf_export_new(buffer, storage, writable);
+	if (!IS_ERR(dmabuf))
+		buffer->exports[writable] = dmabuf;
+unlock:
+	mutex_unlock(&buffer->base->lock);
+	return dmabuf;
+}
+
+int devbuf_ioctl_export(struct devbuf_command *cmd)
+{
+	struct devbuf_export *arg = &cmd->arg.export;
+	bool writable = arg->flags & DEVBUF_EXPORT_WRITE;
+	struct devbuf_buffer *buffer;
+	struct devbuf_grant grant;
+	struct dma_buf *dmabuf;
+	int fd, ret;
+
+	if (arg->flags & ~DEVBUF_EXPORT_WRITE)
+		return -EINVAL;
+	buffer = devbuf_context_find(cmd->context, arg->id,
+				     DEVBUF_RIGHT_READ | DEVBUF_RIGHT_EXPORT |
+				     (writable ? DEVBUF_RIGHT_WRITE : 0), &grant);
+	if (IS_ERR(buffer))
+		return PTR_ERR(buffer);
+	ret = -EOPNOTSUPP;
+	if (!(buffer->device->caps & DEVBUF_CAP_EXPORT))
+		goto err_buffer;
+	ret = -EACCES;
+	if (!devbuf_grant_reaches_pages(&grant, buffer))
+		goto err_buffer;
+	dmabuf = devbuf_export_get(buffer, writable);
+	ret = PTR_ERR_OR_ZERO(dmabuf);
+	if (ret)
+		goto err_buffer;
+	fd = get_unused_fd_flags(O_CLOEXEC);
+	if (fd < 0) {
+		ret = fd;
+		goto err_dmabuf;
+	}
+
+	arg->out_fd = fd;
+	arg->out_offset = offset_in_page(buffer->base->user_addr + buffer->offset);
+	arg->out_nbytes = buffer->nbytes;
+	ret = devbuf_command_reply(cmd);
+	if (ret)
+		goto err_fd;
+	fd_install(fd, dmabuf->file);
+	devbuf_buffer_put(buffer);
+	return 0;
+
+err_fd:
+	put_unused_fd(fd);
+err_dmabuf:
+	dma_buf_put(dmabuf);
+err_buffer:
+	devbuf_buffer_put(buffer);
+	return ret;
+}
+
+int devbuf_ioctl_import(struct devbuf_command *cmd)
+{
+	struct devbuf_import *arg = &cmd->arg.import;
+	struct devbuf_export_info *export;
+	struct devbuf_buffer *buffer, *held;
+	struct devbuf_grant grant = { }, before = { };
+	struct dma_buf *dmabuf;
+	int ret = -EOPNOTSUPP;
+
+	if (arg->flags || arg->pad)
+		return -EINVAL;
+	dmabuf = dma_buf_get(arg->fd);
+	if (IS_ERR(dmabuf))
+		return PTR_ERR(dmabuf);
+	if (dmabuf->ops != &devbuf_dmabuf_ops)
+		goto out;
+	export = dmabuf->priv;
+	buffer = export->buffer;
+
+	grant.rights = DEVBUF_RIGHT_READ | DEVBUF_RIGHT_EXPORT;
+	if (export->writable)
+		grant.rights |= DEVBUF_RIGHT_WRITE;
+	grant.reach_start = buffer->offset;
+	grant.reach_end = buffer->offset + buffer->nbytes;
+
+	held = devbuf_context_find(cmd->context, buffer->id, 0, &before);
+	if (!IS_ERR(held))
+		devbuf_buffer_put(held);
+	arg->out_id = buffer->id;
+	arg->out_rights = grant.rights | before.rights;
+	ret = devbuf_command_reply(cmd);
+	if (!ret)
+		ret = devbuf_context_insert(cmd->context, buffer, &grant);
+out:
+	dma_buf_put(dmabuf);
+	return ret;
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * SYSTEM:<node>: ordinary pages, one device for each NUMA node with memory.
+ */
+#include <linux/mm.h>
+#include <linux/mmzone.h>
+#include <linux/module.h>
+#include <linux/nodemask.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+
+#include "../devbuf_private.h"
+
+/*
+ * Charged to the caller, whose cgroup's limit must give him -ENOMEM rather than
+ * send the OOM killer: hence __GFP_RETRY_MAYFAIL.
+ */
+#define DEVBUF_SYSTEM_GFP	(GFP_USER | __GFP_ACCOUNT | __GFP_ZERO | \
+				 __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
+
+/* Pages that are more than one must come easily: there are smaller ones. */
+#define DEVBUF_SYSTEM_GFP_LARGE	((DEVBUF_SYSTEM_GFP & ~__GFP_RETRY_MAYFAIL) | \
+				 __GFP_NORETRY | __GFP_COMP)
+
+static struct devbuf_device *devbuf_system_devices[MAX_NUMNODES];
+
+static void devbuf_system_free_pages(struct devbuf_memory *mem)
+{
+	unsigned long i = 0, next;
+
+	/* Also before pages that somebody still pins: their last put is his. */
+	if (mem->flags & DEVBUF_CREATE_UNCACHED)
+		devbuf_set_pages_wb(mem->pages, mem->nr_pages);
+	while (i < mem->nr_pages) {
+		unsigned int order = compound_order(mem->pages[i]);
+
+		next = i + (1UL << order);
+		__free_pages(mem->pages[i], order);
+		i = next;
+	}
+	kvfree(mem->pages);
+}
+
+/* The largest piece of at most 2^*@order pages; remembers what was too large. */
+static struct page *devbuf_system_alloc_piece(int node, unsigned int *order)
+{
+	struct page *page;
+
+	for (;; (*order)--) {
+		page = alloc_pages_node(node, *order ? DEVBUF_SYSTEM_GFP_LARGE :
+					DEVBUF_SYSTEM_GFP, *order);
+		if (page || !*order)
+			return page;
+	}
+}
+
+static int devbuf_system_alloc(struct devbuf_device *device,
+			       struct devbuf_memory *mem)
+{
+	int node = devbuf_device_numa_node(device);
+	unsigned int order = DEVBUF_MAX_PAGE_ORDER;
+	u64 nr_pages = DIV_ROUND_UP_ULL(mem->nbytes, PAGE_SIZE);
+	unsigned long i, filled = 0;
+	unsigned int largest = 0;
+	int ret = -ENOMEM;
+
+	/* Rather than let it eat all there is before it fails. */
+	if (nr_pages > totalram_pages())
+		return -ENOMEM;
+	mem->pages = kvmalloc_array(nr_pages, sizeof(*mem->pages), DEVBUF_GFP);
+	if (!mem->pages)
+		return -ENOMEM;
+
+	while (filled < nr_pages) {
+		struct page *page;
+
+		if (fatal_signal_pending(current)) {
+			ret = -EINTR;
+			goto err_free;
+		}
+		order = min_t(unsigned int, order, ilog2(nr_pages - filled));
+		page = devbuf_system_alloc_piece(node, &order);
+		if (!page)
+			goto err_free;
+		largest = max(largest, order);
+		for (i = 0; i < 1UL << order; i++)
+			mem->pages[filled++] = page + i;
+		mem->nr_pages = filled;
+		cond_resched();
+	}
+	mem->whole_folios = true;
+	mem->largest_page_shift = PAGE_SHIFT + largest;
+
+	if (mem->flags & DEVBUF_CREATE_UNCACHED) {
+		ret = devbuf_set_pages_wc(mem->pages, mem->nr_pages);
+		if (ret)
+			goto err_free;
+	}
+	return 0;
+
+err_free:
+	devbuf_system_free_pages(mem);
+	return ret;
+}
+
+static void devbuf_system_free(struct devbuf_device *device,
+			       struct devbuf_memory *mem)
+{
+	devbuf_system_free_pages(mem);
+}
+
+/* Any byte can begin a view. */
+static int devbuf_system_offset(struct devbuf_device *device,
+				struct devbuf_memory *mem, u64 offset, u64 nbytes)
+{
+	return 0;
+}
+
+static void devbuf_system_usage(struct devbuf_device *device, u64 *total_nbytes,
+				u64 *free_nbytes)
+{
+	int node = devbuf_device_numa_node(device);
+	struct zone *zones = NODE_DATA(node)->node_zones;
+	u64 nr_free = 0;
+	int i;
+
+	for (i = 0; i < MAX_NR_ZONES; i++)
+		nr_free += zone_page_state(&zones[i], NR_FREE_PAGES);
+	*total_nbytes = (u64)node_present_pages(node) << PAGE_SHIFT;
+	*free_nbytes = nr_free << PAGE_SHIFT;
+}
+
+static const struct devbuf_device_ops devbuf_system_ops = {
+	.owner	= THIS_MODULE,
+	.alloc	= devbuf_system_alloc,
+	.free	= devbuf_system_free,
+	.offset	= devbuf_system_offset,
+	.usage	= devbuf_system_usage,
+};
+
+int devbuf_system_register(void)
+{
+	struct devbuf_device_desc desc = {
+		.prefix		= "SYSTEM",
+		.caps		= DEVBUF_CAP_TRANSFER | DEVBUF_CAP_COPY |
+				  DEVBUF_CAP_MAP | DEVBUF_CAP_PINNABLE |
+				  DEVBUF_CAP_EXPORT | DEVBUF_CAP_REUSE |
+				  DEVBUF_CAP_HOST,
+		.alignment	= PAGE_SIZE,
+		.ops		= &devbuf_system_ops,
+	};
+	struct devbuf_device *device;
+	int node;
+
+	if (DEVBUF_HAS_WRITE_COMBINING)
+		desc.caps |= DEVBUF_CAP_UNCACHED;
+	for_each_node_state(node, N_MEMORY) {
+		desc.number = node;
+		desc.numa_node = node;
+		device = devbuf_device_register(&desc);
+		if (IS_ERR(device)) {
+			devbuf_system_unregister();
+			return PTR_ERR(device);
+		}
+		devbuf_system_devices[node] = device;
+	}
+	return 0;
+}
+
+void devbuf_system_unregister(void)
+{
+	int node;
+
+	for (node = 0; node < MAX_NUMNODES; node++) {
+		if (devbuf_system_devices[node])
+			devbuf_device_unregister(devbuf_system_devices[node]);
+		devbuf_system_devices[node] = NULL;
+	}
+}

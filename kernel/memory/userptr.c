@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * USER:0: memory that the caller already has. Its pages are pinned for as long
+ * as the storage lives, counted against his RLIMIT_MEMLOCK, and left in his
+ * hands.
+ */
+#include <linux/cred.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/user.h>
+#include <linux/slab.h>
+
+#include "../devbuf_private.h"
+
+/* Pages that are pinned between two looks at signals. */
+#define DEVBUF_USERPTR_BATCH	1024
+
+static struct devbuf_device *devbuf_userptr_device;
+
+/*
+ * Pages are charged to the user, not to his mm: that needs no mmap_lock, and
+ * stays right when the storage outlives the process.
+ */
+static int devbuf_userptr_charge(struct user_struct *user, unsigned long nr_pages)
+{
+	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	unsigned long now = atomic_long_read(&user->locked_vm);
+
+	if (capable(CAP_IPC_LOCK)) {
+		atomic_long_add(nr_pages, &user->locked_vm);
+		return 0;
+	}
+	do {
+		if (nr_pages > limit || now > limit - nr_pages)
+			return -ENOMEM;
+	} while (!atomic_long_try_cmpxchg(&user->locked_vm, &now, now + nr_pages));
+	return 0;
+}
+
+static void devbuf_userptr_uncharge(struct user_struct *user,
+				    unsigned long nr_pages)
+{
+	atomic_long_sub(nr_pages, &user->locked_vm);
+	free_uid(user);
+}
+
+static int devbuf_userptr_pin(struct devbuf_memory *mem, unsigned long nr_pages,
+			      bool write)
+{
+	unsigned long start = mem->user_addr & PAGE_MASK;
+	int ret = 0;
+	long pinned;
+
+	while (mem->nr_pages < nr_pages) {
+		pinned = devbuf_pin_user_pages(start + (mem->nr_pages << PAGE_SHIFT),
+					       min_t(unsigned long, DEVBUF_USERPTR_BATCH,
+						     nr_pages - mem->nr_pages),
+					       write, mem->pages + mem->nr_pages);
+		if (pinned <= 0) {
+			ret = pinned ?: -EFAULT;
+			break;
+		}
+		mem->nr_pages += pinned;
+		if (fatal_signal_pending(current)) {
+			ret = -EINTR;
+			break;
+		}
+		cond_resched();
+	}
+	if (ret) {
+		unpin_user_pages(mem->pages, mem->nr_pages);
+		mem->nr_pages = 0;
+	}
+	return ret;
+}
+
+static int devbuf_userptr_alloc(struct devbuf_device *device,
+				struct devbuf_memory *mem)
+{
+	unsigned long nr_pages;
+	struct user_struct *user;
+	int ret;
+
+	mem->first_byte = offset_in_page(mem->user_addr);
+	nr_pages = DIV_ROUND_UP_ULL(mem->first_byte + mem->nbytes, PAGE_SIZE);
+	if (mem->nbytes > TASK_SIZE)
+		return -EFAULT;
+
+	user = get_uid(current_user());
+	ret = devbuf_userptr_charge(user, nr_pages);
+	if (ret) {
+		free_uid(user);
+		return ret;
+	}
+	ret = -ENOMEM;
+	mem->pages = kvmalloc_array(nr_pages, sizeof(*mem->pages), DEVBUF_GFP);
+	if (!mem->pages)
+		goto err_uncharge;
+
+	ret = devbuf_userptr_pin(mem, nr_pages, true);
+	if (ret == -EFAULT) {
+		/* He may only read it himself, or it is a file on a disk. */
+		mem->read_only = true;
+		ret = devbuf_userptr_pin(mem, nr_pages, false);
+	}
+	if (ret)
+		goto err_free;
+	mem->largest_page_shift = PAGE_SHIFT;
+	mem->private = user;
+	return 0;
+
+err_free:
+	kvfree(mem->pages);
+err_uncharge:
+	devbuf_userptr_uncharge(user, nr_pages);
+	return ret;
+}
+
+static void devbuf_userptr_free(struct devbuf_device *device,
+				struct devbuf_memory *mem)
+{
+	unpin_user_pages_dirty_lock(mem->pages, mem->nr_pages, !mem->read_only);
+	kvfree(mem->pages);
+	devbuf_userptr_uncharge(mem->private, mem->nr_pages);
+}
+
+static int devbuf_userptr_offset(struct devbuf_device *device,
+				 struct devbuf_memory *mem, u64 offset, u64 nbytes)
+{
+	return 0;
+}
+
+static const struct devbuf_device_ops devbuf_userptr_ops = {
+	.owner	= THIS_MODULE,
+	.alloc	= devbuf_userptr_alloc,
+	.free	= devbuf_userptr_free,
+	.offset	= devbuf_userptr_offset,
+};
+
+int devbuf_userptr_register(void)
+{
+	const struct devbuf_device_desc desc = {
+		.prefix		= "USER",
+		.numa_node	= NUMA_NO_NODE,
+		.caps		= DEVBUF_CAP_TRANSFER | DEVBUF_CAP_COPY |
+				  DEVBUF_CAP_EXPORT | DEVBUF_CAP_EXTERNAL |
+				  DEVBUF_CAP_HOST,
+		.alignment	= 1,
+		.ops		= &devbuf_userptr_ops,
+	};
+
+	devbuf_userptr_device = devbuf_device_register(&desc);
+	return PTR_ERR_OR_ZERO(devbuf_userptr_device);
+}
+
+void devbuf_userptr_unregister(void)
+{
+	devbuf_device_unregister(devbuf_userptr_device);
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * CPU mappings by id.
+ *
+ * A mapping does not belong to /dev/devbuf but to a pseudo-file of its storage:
+ * so it holds the storage and not the context, whose close is felt at once, and
+ * each storage has an address space of its own.
+ */
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/module.h>
+#include <linux/mount.h>
+#include <linux/pseudo_fs.h>
+
+#include "devbuf_private.h"
+
+#define DEVBUF_FS_MAGIC		0x44564246	/* "DVBF" */
+
+/* Valid while any context is open: see devbuf_mmap_open(). */
+static struct vfsmount *devbuf_mount;
+static int devbuf_mount_count;
+
+static int devbuf_fs_init_context(struct fs_context *fc)
+{
+	return init_pseudo(fc, DEVBUF_FS_MAGIC) ? 0 : -ENOMEM;
+}
+
+static struct file_system_type devbuf_fs = {
+	.owner			= THIS_MODULE,
+	.name			= "devbuf",
+	.init_fs_context	= devbuf_fs_init_context,
+	.kill_sb		= kill_anon_super,
+};
+
+static int devbuf_pseudo_release(struct inode *inode, struct file *file)
+{
+	struct devbuf_storage *storage = file->private_data;
+
+	mutex_lock(&storage->lock);
+	if (storage->file == file)
+		storage->file = NULL;
+	mutex_unlock(&storage->lock);
+	devbuf_storage_put(storage);
+	return 0;
+}
+
+static const struct file_operations devbuf_pseudo_fops = {
+	.owner		= THIS_MODULE,
+	.release	= devbuf_pseudo_release,
+};
+
+static struct file *devbuf_pseudo_file_new(struct devbuf_storage *storage)
+{
+	struct inode *inode = alloc_anon_inode(devbuf_mount->mnt_sb);
+	struct file *file;
+
+	if (IS_ERR(inode))
+		return ERR_CAST(inode);
+	/* The file's release puts the module; we run in it, so it is there. */
+	__module_get(THIS_MODULE);
+	file = alloc_file_pseudo(inode, devbuf_mount, "devbuf", O_RDWR,
+				 &devbuf_pseudo_fops);
+	if (IS_ERR(file)) {
+		iput(inode);
+		module_put(THIS_MODULE);
+		return file;
+	}
+	devbuf_storage_get(storage);
+	file->private_data = storage;
+	return file;
+}
+
+/* The storage's pseudo-file, with a reference, or an error. */
+static struct file *devbuf_pseudo_file_get(struct devbuf_storage *storage)
+{
+	struct file *file;
+
+	mutex_lock(&storage->lock);
+	/* It may be on its way to release, which waits for the lock. */
+	file = devbuf_get_file_active(&storage->file);
+	if (!file) {
+		file = devbuf_pseudo_file_new(storage);
+		if (!IS_ERR(file))
+			storage->file = file;
+	}
+	mutex_unlock(&storage->lock);
+	return file;
+}
+
+/*
+ * Pages are mapped at mmap(); what comes here was taken out by MADV_DONTNEED.
+ * No lock: the mapping holds the storage, which keeps its pages for life.
+ */
+static vm_fault_t devbuf_vm_fault(struct vm_fault *vmf)
+{
+	struct devbuf_storage *storage = vmf->vma->vm_file->private_data;
+	int ret;
+
+	if (vmf->pgoff >= storage->mem.nr_pages)
+		return VM_FAULT_SIGBUS;
+	ret = vm_insert_page(vmf->vma, vmf->address,
+			     storage->mem.pages[vmf->pgoff]);
+	if (ret == -ENOMEM)
+		return VM_FAULT_OOM;
+	/* -EBUSY: another thread was faster. */
+	return ret && ret != -EBUSY ? VM_FAULT_SIGBUS : VM_FAULT_NOPAGE;
+}
+
+static const struct vm_operations_struct devbuf_vm_ops = {
+	.fault = devbuf_vm_fault,
+};
+
+/* How every mapping of this memory must be, lest attributes conflict. */
+pgprot_t devbuf_mmap_pgprot(const struct devbuf_storage *storage, pgprot_t prot)
+{
+	if (storage->mem.flags & DEVBUF_CREATE_UNCACHED)
+		return pgprot_writecombine(prot);
+	return prot;
+}
+
+static int devbuf_mmap_storage(struct vm_area_struct *vma,
+			       struct devbuf_storage *storage,
+			       unsigned long first_page, bool writable)
+{
+	unsigned long nr_pages = vma_pages(vma);
+	struct file *file;
+
+	if (storage->mem.read_only)
+		writable = false;
+	if (vma->vm_flags & VM_WRITE && !writable)
+		return -EACCES;
+	file = devbuf_pseudo_file_get(storage);
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	vma_set_file(vma, file);
+	fput(file);
+
+	vma->vm_pgoff = first_page;
+	vma->vm_ops = &devbuf_vm_ops;
+	vma->vm_page_prot = devbuf_mmap_pgprot(storage, vma->vm_page_prot);
+	/* MIXEDMAP: ordinary pages, which can be pinned (direct I/O). */
+	vm_flags_set(vma, VM_MIXEDMAP | VM_DONTEXPAND);
+	if (!writable)
+		vm_flags_clear(vma, VM_MAYWRITE);
+	return vm_insert_pages(vma, vma->vm_start,
+			       storage->mem.pages + first_page, &nr_pages);
+}
+
+int devbuf_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct devbuf_context *context = file->private_data;
+	struct devbuf_storage *storage;
+	struct devbuf_buffer *buffer;
+	struct devbuf_grant grant;
+	unsigned long first_page, end_page;
+	int ret;
+
+	/* A private copy of device memory would be no device memory. */
+	if (!(vma->vm_flags & VM_SHARED))
+		return -EINVAL;
+	buffer = devbuf_context_find(context, vma->vm_pgoff, DEVBUF_RIGHT_READ,
+				     &grant);
+	if (IS_ERR(buffer))
+		return PTR_ERR(buffer);
+
+	ret = -EOPNOTSUPP;
+	if (!(buffer->device->caps & DEVBUF_CAP_MAP))
+		goto out;
+	ret = -EACCES;
+	if (!devbuf_grant_reaches_pages(&grant, buffer))
+		goto out;
+	ret = -EINVAL;
+	first_page = buffer->offset >> PAGE_SHIFT;
+	end_page = DIV_ROUND_UP_ULL(buffer->offset + buffer->nbytes, PAGE_SIZE);
+	if (vma_pages(vma) > end_page - first_page)
+		goto out;
+	ret = -ENODATA;
+	storage = devbuf_buffer_get_storage(buffer);
+	if (!storage)
+		goto out;
+	ret = devbuf_mmap_storage(vma, storage, first_page,
+				  grant.rights & DEVBUF_RIGHT_WRITE);
+	devbuf_storage_put(storage);
+out:
+	devbuf_buffer_put(buffer);
+	return ret;
+}
+
+/**
+ * devbuf_mmap_open - a context may want to map
+ *
+ * The file system of the pseudo-files is mounted while a context is open, and
+ * lives on while a mapping does. Were it mounted for as long as the module is
+ * loaded, it would hold the module for ever.
+ */
+int devbuf_mmap_open(void)
+{
+	return simple_pin_fs(&devbuf_fs, &devbuf_mount, &devbuf_mount_count);
+}
+
+void devbuf_mmap_close(void)
+{
+	simple_release_fs(&devbuf_mount, &devbuf_mount_count);
+}

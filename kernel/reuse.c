@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Reuse: memory that a context keeps from a deallocated buffer for its next
+ * one, old bytes and all.
+ *
+ * Only memory that nobody else holds is kept. A kept storage has a reference
+ * count of zero, so no late look-up can take it; its pages are referenced by us
+ * alone, since what was pinned by direct I/O, io_uring or RDMA stays in use
+ * after the mapping is gone.
+ *
+ * What is kept is still charged to whoever allocated it, so the shrinker is
+ * told of cgroups, and a storage is given out again only to the cgroup that
+ * pays for it.
+ */
+#include <linux/hash.h>
+#include <linux/list_lru.h>
+#include <linux/memcontrol.h>
+#include <linux/moduleparam.h>
+#include <linux/shrinker.h>
+
+#include "devbuf_private.h"
+
+static unsigned int devbuf_reuse_limit_mib = 256;
+module_param_named(reuse_limit_mib, devbuf_reuse_limit_mib, uint, 0644);
+MODULE_PARM_DESC(reuse_limit_mib,
+		 "Most MiB that one context keeps for reuse; 0 keeps nothing (default: 256)");
+
+struct list_lru devbuf_reuse_lru;
+static struct shrinker *devbuf_reuse_shrinker;
+
+void devbuf_reuse_init(struct devbuf_reuse *reuse)
+{
+	spin_lock_init(&reuse->lock);
+	hash_init(reuse->hash);
+	INIT_LIST_HEAD(&reuse->order);
+}
+
+static u32 devbuf_reuse_key(const struct devbuf_device *device, u64 nbytes)
+{
+	return hash_64(nbytes ^ device->cursor, 32);
+}
+
+/* Is our reference the only one on every page? */
+static bool devbuf_reuse_sole_owner(const struct devbuf_memory *mem)
+{
+	unsigned long i = 0;
+
+	while (i < mem->nr_pages) {
+		struct folio *folio = page_folio(mem->pages[i]);
+
+		if (folio_ref_count(folio) != 1)
+			return false;
+		i += folio_nr_pages(folio);
+	}
+	return true;
+}
+
+/* Does the caller's cgroup pay for it? */
+static bool devbuf_reuse_charged_to_caller(const struct devbuf_memory *mem)
+{
+	struct mem_cgroup *caller = get_mem_cgroup_from_mm(current->mm);
+	struct mem_cgroup *payer;
+	bool same;
+
+	rcu_read_lock();
+	payer = folio_memcg(page_folio(mem->pages[0]));
+	/* The root cgroup is charged for nothing. */
+	same = payer ? payer == caller : !caller || !parent_mem_cgroup(caller);
+	rcu_read_unlock();
+	mem_cgroup_put(caller);
+	return same;
+}
+
+static void devbuf_reuse_unlink(struct devbuf_storage *storage)
+{
+	struct devbuf_reuse *reuse = storage->reuse;
+
+	lockdep_assert_held(&reuse->lock);
+	hash_del(&storage->reuse_entry);
+	list_del(&storage->reuse_order);
+	WRITE_ONCE(reuse->nbytes,
+		   reuse->nbytes - devbuf_storage_nbytes(storage));
+}
+
+static void devbuf_reuse_free_list(struct list_head *dispose)
+{
+	struct devbuf_storage *storage, *next;
+
+	list_for_each_entry_safe(storage, next, dispose, lru)
+		devbuf_storage_free(storage);
+}
+
+/* Move the oldest to @dispose until no more than @limit bytes are kept. */
+static void devbuf_reuse_trim(struct devbuf_reuse *reuse, u64 limit,
+			      struct list_head *dispose)
+{
+	struct devbuf_storage *storage;
+
+	lockdep_assert_held(&reuse->lock);
+	while (reuse->nbytes > limit) {
+		storage = list_first_entry(&reuse->order, struct devbuf_storage,
+					   reuse_order);
+		devbuf_reuse_unlink(storage);
+		list_lru_del_obj(&devbuf_reuse_lru, &storage->lru);
+		list_add(&storage->lru, dispose);
+	}
+}
+
+/**
+ * devbuf_reuse_flush - give everything back
+ * @reuse: of which context
+ *
+ * Returns whether there was anything.
+ */
+bool devbuf_reuse_flush(struct devbuf_reuse *reuse)
+{
+	LIST_HEAD(dispose);
+
+	spin_lock(&reuse->lock);
+	devbuf_reuse_trim(reuse, 0, &dispose);
+	spin_unlock(&reuse->lock);
+	if (list_empty(&dispose))
+		return false;
+	devbuf_reuse_free_list(&dispose);
+	return true;
+}
+
+/**
+ * devbuf_reuse_take - a kept storage that would do for a base
+ * @reuse: of which context
+ * @base: for which buffer
+ *
+ * Returns the storage, with one reference, or NULL.
+ */
+struct devbuf_storage *devbuf_reuse_take(struct devbuf_reuse *reuse,
+					 const struct devbuf_buffer *base)
+{
+	struct devbuf_storage *storage;
+
+	spin_lock(&reuse->lock);
+	hash_for_each_possible(reuse->hash, storage, reuse_entry,
+			       devbuf_reuse_key(base->device, base->nbytes)) {
+		if (storage->device != base->device ||
+		    storage->mem.nbytes != base->nbytes ||
+		    storage->mem.flags != base->flags ||
+		    storage->mem.alignment != base->alignment ||
+		    !devbuf_reuse_charged_to_caller(&storage->mem))
+			continue;
+		devbuf_reuse_unlink(storage);
+		list_lru_del_obj(&devbuf_reuse_lru, &storage->lru);
+		refcount_set(&storage->ref, 1);
+		reuse->hits++;
+		goto unlock;
+	}
+	storage = NULL;
+	reuse->misses++;
+unlock:
+	spin_unlock(&reuse->lock);
+	return storage;
+}
+
+static bool devbuf_reuse_keep(struct devbuf_reuse *reuse,
+			      struct devbuf_storage *storage)
+{
+	u64 limit = (u64)READ_ONCE(devbuf_reuse_limit_mib) << 20;
+	u64 nbytes = devbuf_storage_nbytes(storage);
+	LIST_HEAD(dispose);
+
+	if (nbytes > limit || READ_ONCE(storage->device->gone))
+		return false;
+	/* From here on no look-up can take it (devbuf_buffer_get_storage). */
+	if (!refcount_dec_if_one(&storage->ref))
+		return false;
+	if (!devbuf_reuse_sole_owner(&storage->mem)) {
+		refcount_set(&storage->ref, 1);
+		return false;
+	}
+
+	storage->reuse = reuse;
+	spin_lock(&reuse->lock);
+	devbuf_reuse_trim(reuse, limit - nbytes, &dispose);
+	WRITE_ONCE(reuse->nbytes, reuse->nbytes + nbytes);
+	hash_add(reuse->hash, &storage->reuse_entry,
+		 devbuf_reuse_key(storage->device, storage->mem.nbytes));
+	list_add_tail(&storage->reuse_order, &reuse->order);
+	list_lru_add_obj(&devbuf_reuse_lru, &storage->lru);
+	spin_unlock(&reuse->lock);
+	devbuf_reuse_free_list(&dispose);
+	return true;
+}
+
+/**
+ * devbuf_reuse_keep_or_put - the end of a buffer's use of its storage
+ * @context: in which it ended
+ * @storage: the caller's reference, which this consumes
+ */
+void devbuf_reuse_keep_or_put(struct devbuf_context *context,
+			      struct devbuf_storage *storage)
+{
+	if (storage->owner == context->serial &&
+	    devbuf_reuse_keep(&context->reuse, storage))
+		return;
+	devbuf_storage_put(storage);
+}
+
+/*
+ * The shrinker counts in units of which a storage is this many: with storages
+ * themselves as the unit, few but large ones would round to none.
+ */
+#define DEVBUF_REUSE_WEIGHT	128
+
+static unsigned long devbuf_reuse_count(struct shrinker *shrinker,
+					struct shrink_control *sc)
+{
+	unsigned long count = list_lru_shrink_count(&devbuf_reuse_lru, sc);
+
+	return count ? count * DEVBUF_REUSE_WEIGHT : SHRINK_EMPTY;
+}
+
+static enum lru_status devbuf_reuse_isolate(struct list_head *item,
+					    struct list_lru_one *list,
+					    spinlock_t *lru_lock, void *dispose)
+{
+	struct devbuf_storage *storage =
+		container_of(item, struct devbuf_storage, lru);
+	struct devbuf_reuse *reuse = storage->reuse;
+
+	/* The other way round than everywhere else, so only if it is free. */
+	if (!spin_trylock(&reuse->lock))
+		return LRU_SKIP;
+	devbuf_reuse_unlink(storage);
+	list_lru_isolate_move(list, item, dispose);
+	spin_unlock(&reuse->lock);
+	return LRU_REMOVED;
+}
+
+static unsigned long devbuf_reuse_scan(struct shrinker *shrinker,
+				       struct shrink_control *sc)
+{
+	unsigned long freed;
+	LIST_HEAD(dispose);
+
+	sc->nr_to_scan = DIV_ROUND_UP(sc->nr_to_scan, DEVBUF_REUSE_WEIGHT);
+	freed = list_lru_shrink_walk(&devbuf_reuse_lru, sc,
+				     devbuf_reuse_isolate, &dispose);
+	devbuf_reuse_free_list(&dispose);
+	return freed ? freed * DEVBUF_REUSE_WEIGHT : SHRINK_STOP;
+}
+
+int devbuf_reuse_register(void)
+{
+	int ret;
+
+	devbuf_reuse_shrinker = devbuf_shrinker_alloc("devbuf-reuse",
+						      DEVBUF_REUSE_WEIGHT,
+						      devbuf_reuse_count,
+						      devbuf_reuse_scan);
+	if (!devbuf_reuse_shrinker)
+		return -ENOMEM;
+	ret = list_lru_init_memcg(&devbuf_reuse_lru, devbuf_reuse_shrinker);
+	if (ret) {
+		devbuf_shrinker_free(devbuf_reuse_shrinker);
+		return ret;
+	}
+	devbuf_shrinker_start(devbuf_reuse_shrinker);
+	return 0;
+}
+
+void devbuf_reuse_unregister(void)
+{
+	devbuf_shrinker_free(devbuf_reuse_shrinker);
+	list_lru_destroy(&devbuf_reuse_lru);
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A storage: memory of a device, from its allocation to the last of its users.
+ */
+#include <linux/list_lru.h>
+#include <linux/module.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+
+#include "devbuf_private.h"
+
+static struct kmem_cache *devbuf_storage_cache;
+
+static void devbuf_storage_free_rcu(struct rcu_head *rcu)
+{
+	kmem_cache_free(devbuf_storage_cache,
+			container_of(rcu, struct devbuf_storage, rcu));
+}
+
+/*
+ * The end of a storage that nobody holds, and nobody can find. May run inside
+ * reclaim (reuse.c): takes no lock, allocates nothing.
+ */
+void devbuf_storage_free(struct devbuf_storage *storage)
+{
+	struct devbuf_device *device = storage->device;
+
+	WARN_ON_ONCE(!list_empty(&storage->exports) || storage->file);
+	device->desc.ops->free(device, &storage->mem);
+	module_put(device->desc.ops->owner);
+	devbuf_device_put(device);
+	mutex_destroy(&storage->lock);
+	call_rcu(&storage->rcu, devbuf_storage_free_rcu);
+}
+
+void devbuf_storage_get(struct devbuf_storage *storage)
+{
+	refcount_inc(&storage->ref);
+}
+
+/* May sleep. */
+void devbuf_storage_put(struct devbuf_storage *storage)
+{
+	if (refcount_dec_and_test(&storage->ref))
+		devbuf_storage_free(storage);
+}
+
+static struct devbuf_storage *devbuf_storage_new(struct devbuf_context *context,
+						 struct devbuf_buffer *base)
+{
+	struct devbuf_device *device = base->device;
+	struct devbuf_storage *storage;
+	int ret;
+
+	/* From this cache, and so: what makes list_lru_add() fit the memcg. */
+	storage = kmem_cache_alloc_lru(devbuf_storage_cache, &devbuf_reuse_lru,
+				       DEVBUF_GFP | __GFP_ZERO);
+	if (!storage)
+		return ERR_PTR(-ENOMEM);
+	storage->mem.nbytes = base->nbytes;
+	storage->mem.user_addr = base->user_addr;
+	storage->mem.alignment = base->alignment;
+	storage->mem.flags = base->flags;
+	storage->device = device;
+	refcount_set(&storage->ref, 1);
+	mutex_init(&storage->lock);
+	INIT_LIST_HEAD(&storage->exports);
+	INIT_LIST_HEAD(&storage->attachments);
+	INIT_HLIST_NODE(&storage->reuse_entry);
+	INIT_LIST_HEAD(&storage->reuse_order);
+	INIT_LIST_HEAD(&storage->lru);
+	if (base->flags & DEVBUF_CREATE_REUSE)
+		storage->owner = context->serial;
+
+	ret = -ENODEV;
+	if (READ_ONCE(device->gone) || !try_module_get(device->desc.ops->owner))
+		goto err_free;
+	ret = device->desc.ops->alloc(device, &storage->mem);
+	if (ret)
+		goto err_module;
+	kref_get(&device->ref);
+	return storage;
+
+err_module:
+	module_put(device->desc.ops->owner);
+err_free:
+	mutex_destroy(&storage->lock);
+	kmem_cache_free(devbuf_storage_cache, storage);
+	return ERR_PTR(ret);
+}
+
+/**
+ * devbuf_storage_alloc - memory for a base
+ * @context: who asks; what it keeps is used, or given up, before this fails
+ * @base: for which buffer
+ * @reused: set to whether it holds old bytes of this context
+ *
+ * Returns the storage, with one reference, or an error of
+ * devbuf_device_ops.alloc, -ENODEV or -ENOMEM.
+ */
+struct devbuf_storage *devbuf_storage_alloc(struct devbuf_context *context,
+					    struct devbuf_buffer *base,
+					    bool *reused)
+{
+	struct devbuf_storage *storage;
+
+	*reused = false;
+	if (base->flags & DEVBUF_CREATE_REUSE) {
+		storage = devbuf_reuse_take(&context->reuse, base);
+		if (storage) {
+			*reused = true;
+			return storage;
+		}
+	}
+	storage = devbuf_storage_new(context, base);
+	if (storage == ERR_PTR(-ENOMEM) && devbuf_reuse_flush(&context->reuse))
+		storage = devbuf_storage_new(context, base);
+	return storage;
+}
+
+int devbuf_storage_init(void)
+{
+	int ret;
+
+	devbuf_storage_cache = KMEM_CACHE(devbuf_storage, SLAB_ACCOUNT);
+	if (!devbuf_storage_cache)
+		return -ENOMEM;
+	ret = devbuf_reuse_register();
+	if (ret)
+		kmem_cache_destroy(devbuf_storage_cache);
+	return ret;
+}
+
+void devbuf_storage_exit(void)
+{
+	devbuf_reuse_unregister();
+	/* Storages on their way out (devbuf_storage_free). */
+	rcu_barrier();
+	kmem_cache_destroy(devbuf_storage_cache);
+}
