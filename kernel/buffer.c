@@ -98,7 +98,7 @@ void devbuf_buffer_put(struct devbuf_buffer *buffer)
  * when we read the pointer and the moment when we get the reference; so the
  * reference counts only if the pointer is still there afterwards.
  *
- * Returns the storage, with a reference, or NULL.
+ * Return: the storage, with a reference, or NULL.
  */
 struct devbuf_storage *devbuf_buffer_get_storage(struct devbuf_buffer *buffer)
 {
@@ -294,7 +294,7 @@ out:
  * Give @buffer its memory: its base's, which is @fresh if it had none. Consumes
  * @fresh only when it returns 0 and the base took it.
  *
- * Returns 0, -EOPNOTSUPP, or -EAGAIN when somebody else was faster and the
+ * Return: 0, -EOPNOTSUPP, or -EAGAIN when somebody else was faster and the
  * caller has to look again.
  */
 static int devbuf_buffer_attach(struct devbuf_buffer *buffer,
@@ -393,7 +393,7 @@ out:
 /*
  * Take a base's memory away from it and from all of its views.
  *
- * Returns the storage with the base's reference, NULL if there was none, or
+ * Return: the storage with the base's reference, NULL if there was none, or
  * -EBUSY while a view that @context made is allocated.
  */
 static struct devbuf_storage *

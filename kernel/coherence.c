@@ -142,7 +142,7 @@ static void devbuf_coherence_sync(struct devbuf_storage *storage,
  *
  * Costs one look at a list as long as nothing is exported. May sleep.
  *
- * Returns 0, -ERESTARTSYS, or -EBUSY for devices that cannot be made to agree.
+ * Return: 0, -ERESTARTSYS, or -EBUSY for devices that cannot be made to agree.
  */
 int devbuf_coherence_begin(struct devbuf_storage *storage, u64 pos, u64 nbytes,
 			   bool write)

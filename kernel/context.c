@@ -75,7 +75,7 @@ void devbuf_context_close(struct devbuf_context *context)
  * @rights: DEVBUF_RIGHT_* bits that the handle must have
  * @grant: set to what the handle allows; may be NULL
  *
- * Returns the buffer, with a reference, or -ENOENT or -EACCES.
+ * Return: the buffer, with a reference, or -ENOENT or -EACCES.
  */
 struct devbuf_buffer *devbuf_context_find(struct devbuf_context *context, u64 id,
 					  u32 rights, struct devbuf_grant *grant)
@@ -163,7 +163,7 @@ static void devbuf_grant_unite(struct devbuf_grant *grant,
  * @buffer: the buffer; the handle takes a reference of its own
  * @grant: what the handle allows, besides what it allowed before
  *
- * Returns 0, -ENOMEM, or -EOVERFLOW when it was counted too often.
+ * Return: 0, -ENOMEM, or -EOVERFLOW when it was counted too often.
  */
 int devbuf_context_insert(struct devbuf_context *context,
 			  struct devbuf_buffer *buffer,
@@ -218,7 +218,7 @@ err_free:
  * @id: the id
  * @last: set to the buffer, with the handle's reference, if it left the table
  *
- * Returns 0 or -ENOENT.
+ * Return: 0 or -ENOENT.
  */
 int devbuf_context_drop(struct devbuf_context *context, u64 id,
 			struct devbuf_buffer **last)

@@ -72,7 +72,7 @@ out:
  * @nbytes: how many
  * @write: it will be written to
  *
- * Returns 0, -ENOENT, -EACCES, -ENODATA, -EOPNOTSUPP, -EINVAL or -EOVERFLOW; on
+ * Return: 0, -ENOENT, -EACCES, -ENODATA, -EOPNOTSUPP, -EINVAL or -EOVERFLOW; on
  * failure nothing is held.
  */
 int devbuf_end_resolve(struct devbuf_context *context, struct devbuf_end *end,

@@ -34,10 +34,8 @@
  *	devbuf_storage.lock		exports, attachments, pseudo-file
  *	-- reclaim may enter here: allocations are made under those above --
  *	xa_lock of the id table		changes to handles
+ *	list_lru lock			the shrinker's list
  *	devbuf_reuse.lock		kept storages of a context
- *	list_lru lock			the shrinker's list; the shrinker, which
- *					holds it first, only tries for the one
- *					above
  *
  * Looking an id up takes none: RCU and a reference (context.c, buffer.c).
  */
@@ -151,8 +149,9 @@ int devbuf_ioctl_device_info(struct devbuf_command *cmd);
  *	else zero
  * @reuse: the kept storages that it is among
  * @reuse_entry: in @reuse's hash; under its lock
- * @reuse_order: in @reuse's list, oldest first; under its lock
- * @lru: in the shrinker's list
+ * @reuse_order: in @reuse's list, oldest first; under its lock. Afterwards in
+ *	the list of those to free, of whoever took it out.
+ * @lru: in the shrinker's list, a little longer than in @reuse's
  */
 struct devbuf_storage {
 	struct devbuf_memory mem;
@@ -160,7 +159,7 @@ struct devbuf_storage {
 	refcount_t ref;
 	struct rcu_head rcu;
 
-	struct mutex lock;
+	struct mutex lock;	/* exports, attachments, file */
 	struct list_head exports;
 	struct list_head attachments;
 	struct file *file;
@@ -186,6 +185,8 @@ void devbuf_storage_exit(void);
  * @storage: page-backed memory
  * @pos: bytes from the beginning of the first page
  * @nbytes: in: how many are wanted; out: how many lie there in a row
+ *
+ * Return: where they lie.
  */
 static inline void *devbuf_storage_span(const struct devbuf_storage *storage,
 					u64 pos, u64 *nbytes)
@@ -224,7 +225,7 @@ static inline u64 devbuf_storage_nbytes(const struct devbuf_storage *storage)
  * @misses: allocations that might have been, and were not
  */
 struct devbuf_reuse {
-	spinlock_t lock;
+	spinlock_t lock;	/* everything here */
 	DECLARE_HASHTABLE(hash, DEVBUF_REUSE_HASH_BITS);
 	struct list_head order;
 	u64 nbytes;
@@ -281,7 +282,7 @@ struct devbuf_buffer {
 	u32 dtype;
 	u32 flags;
 
-	struct mutex lock;
+	struct mutex lock;	/* a base's: what follows, its views' too */
 	struct devbuf_storage __rcu *storage;
 	struct list_head allocated_views;
 	struct list_head view_entry;
@@ -295,7 +296,7 @@ struct devbuf_buffer {
  * @nbytes: how many
  * @limit: bytes of the buffer
  *
- * Returns 0, -EOVERFLOW or -EINVAL.
+ * Return: 0, -EOVERFLOW or -EINVAL.
  */
 static inline int devbuf_check_range(u64 offset, u64 nbytes, u64 limit)
 {

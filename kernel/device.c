@@ -35,7 +35,7 @@ static struct devbuf_device *devbuf_device_lookup(const char *name)
  * devbuf_device_register - offer memory
  * @desc: what is offered; copied, but for what it points to
  *
- * Returns the device, or -EINVAL for a description that cannot be, -EEXIST for
+ * Return: the device, or -EINVAL for a description that cannot be, -EEXIST for
  * a name that is taken, or -ENOMEM.
  */
 struct devbuf_device *devbuf_device_register(const struct devbuf_device_desc *desc)
@@ -105,7 +105,7 @@ int devbuf_device_numa_node(const struct devbuf_device *device)
  * devbuf_device_find - the device of this very name
  * @name: "PREFIX:N"
  *
- * Returns the device, with a reference, or -ENODEV.
+ * Return: the device, with a reference, or -ENODEV.
  */
 struct devbuf_device *devbuf_device_find(const char *name)
 {

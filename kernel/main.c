@@ -105,7 +105,7 @@ static const struct devbuf_command_row devbuf_commands[] = {
  * Called by handlers just before what they made becomes visible: should this
  * fail, they undo it, and nobody has seen it.
  *
- * Returns 0 or -EFAULT.
+ * Return: 0 or -EFAULT.
  */
 int devbuf_command_reply(struct devbuf_command *cmd)
 {
@@ -140,7 +140,7 @@ static long devbuf_ioctl(struct file *file, unsigned int number,
 		return -EFAULT;
 	if (cmd.user_size < row->min_size)
 		return -EINVAL;
-	if (cmd.user_size > PAGE_SIZE)
+	if (cmd.user_size > DEVBUF_STRUCT_MAX)
 		return -E2BIG;
 	ret = copy_struct_from_user(&cmd.arg, row->size, cmd.user, cmd.user_size);
 	if (ret)

@@ -192,6 +192,8 @@ out:
  * The file system of the pseudo-files is mounted while a context is open, and
  * lives on while a mapping does. Were it mounted for as long as the module is
  * loaded, it would hold the module for ever.
+ *
+ * Return: 0 or an error of mounting: -ENOMEM.
  */
 int devbuf_mmap_open(void)
 {

@@ -71,6 +71,10 @@ static bool devbuf_reuse_charged_to_caller(const struct devbuf_memory *mem)
 	return same;
 }
 
+/*
+ * Take a kept storage out of its context's hands. Whoever does this owns it:
+ * an allocation, a context that keeps too much, or the shrinker.
+ */
 static void devbuf_reuse_unlink(struct devbuf_storage *storage)
 {
 	struct devbuf_reuse *reuse = storage->reuse;
@@ -80,14 +84,6 @@ static void devbuf_reuse_unlink(struct devbuf_storage *storage)
 	list_del(&storage->reuse_order);
 	WRITE_ONCE(reuse->nbytes,
 		   reuse->nbytes - devbuf_storage_nbytes(storage));
-}
-
-static void devbuf_reuse_free_list(struct list_head *dispose)
-{
-	struct devbuf_storage *storage, *next;
-
-	list_for_each_entry_safe(storage, next, dispose, lru)
-		devbuf_storage_free(storage);
 }
 
 /* Move the oldest to @dispose until no more than @limit bytes are kept. */
@@ -101,8 +97,17 @@ static void devbuf_reuse_trim(struct devbuf_reuse *reuse, u64 limit,
 		storage = list_first_entry(&reuse->order, struct devbuf_storage,
 					   reuse_order);
 		devbuf_reuse_unlink(storage);
+		list_add(&storage->reuse_order, dispose);
+	}
+}
+
+static void devbuf_reuse_free_list(struct list_head *dispose)
+{
+	struct devbuf_storage *storage, *next;
+
+	list_for_each_entry_safe(storage, next, dispose, reuse_order) {
 		list_lru_del_obj(&devbuf_reuse_lru, &storage->lru);
-		list_add(&storage->lru, dispose);
+		devbuf_storage_free(storage);
 	}
 }
 
@@ -110,19 +115,29 @@ static void devbuf_reuse_trim(struct devbuf_reuse *reuse, u64 limit,
  * devbuf_reuse_flush - give everything back
  * @reuse: of which context
  *
- * Returns whether there was anything.
+ * Return: whether there was anything.
  */
 bool devbuf_reuse_flush(struct devbuf_reuse *reuse)
 {
 	LIST_HEAD(dispose);
+	bool any;
 
 	spin_lock(&reuse->lock);
 	devbuf_reuse_trim(reuse, 0, &dispose);
 	spin_unlock(&reuse->lock);
-	if (list_empty(&dispose))
-		return false;
+	any = !list_empty(&dispose);
 	devbuf_reuse_free_list(&dispose);
-	return true;
+	return any;
+}
+
+static bool devbuf_reuse_fits(const struct devbuf_storage *storage,
+			      const struct devbuf_buffer *base)
+{
+	return storage->device == base->device &&
+	       storage->mem.nbytes == base->nbytes &&
+	       storage->mem.flags == base->flags &&
+	       storage->mem.alignment == base->alignment &&
+	       devbuf_reuse_charged_to_caller(&storage->mem);
 }
 
 /**
@@ -130,7 +145,7 @@ bool devbuf_reuse_flush(struct devbuf_reuse *reuse)
  * @reuse: of which context
  * @base: for which buffer
  *
- * Returns the storage, with one reference, or NULL.
+ * Return: the storage, with one reference, or NULL.
  */
 struct devbuf_storage *devbuf_reuse_take(struct devbuf_reuse *reuse,
 					 const struct devbuf_buffer *base)
@@ -140,22 +155,20 @@ struct devbuf_storage *devbuf_reuse_take(struct devbuf_reuse *reuse,
 	spin_lock(&reuse->lock);
 	hash_for_each_possible(reuse->hash, storage, reuse_entry,
 			       devbuf_reuse_key(base->device, base->nbytes)) {
-		if (storage->device != base->device ||
-		    storage->mem.nbytes != base->nbytes ||
-		    storage->mem.flags != base->flags ||
-		    storage->mem.alignment != base->alignment ||
-		    !devbuf_reuse_charged_to_caller(&storage->mem))
+		if (!devbuf_reuse_fits(storage, base))
 			continue;
 		devbuf_reuse_unlink(storage);
-		list_lru_del_obj(&devbuf_reuse_lru, &storage->lru);
-		refcount_set(&storage->ref, 1);
 		reuse->hits++;
-		goto unlock;
+		goto found;
 	}
-	storage = NULL;
 	reuse->misses++;
-unlock:
 	spin_unlock(&reuse->lock);
+	return NULL;
+
+found:
+	spin_unlock(&reuse->lock);
+	list_lru_del_obj(&devbuf_reuse_lru, &storage->lru);
+	refcount_set(&storage->ref, 1);
 	return storage;
 }
 
@@ -176,14 +189,16 @@ static bool devbuf_reuse_keep(struct devbuf_reuse *reuse,
 		return false;
 	}
 
+	/* The shrinker passes by what is in its list, but not in the hash. */
 	storage->reuse = reuse;
+	list_lru_add_obj(&devbuf_reuse_lru, &storage->lru);
+
 	spin_lock(&reuse->lock);
 	devbuf_reuse_trim(reuse, limit - nbytes, &dispose);
 	WRITE_ONCE(reuse->nbytes, reuse->nbytes + nbytes);
 	hash_add(reuse->hash, &storage->reuse_entry,
 		 devbuf_reuse_key(storage->device, storage->mem.nbytes));
 	list_add_tail(&storage->reuse_order, &reuse->order);
-	list_lru_add_obj(&devbuf_reuse_lru, &storage->lru);
 	spin_unlock(&reuse->lock);
 	devbuf_reuse_free_list(&dispose);
 	return true;
@@ -217,6 +232,10 @@ static unsigned long devbuf_reuse_count(struct shrinker *shrinker,
 	return count ? count * DEVBUF_REUSE_WEIGHT : SHRINK_EMPTY;
 }
 
+/*
+ * The context cannot go away: before it does, it takes each of its storages out
+ * of the list, which needs the lock that we are called with.
+ */
 static enum lru_status devbuf_reuse_isolate(struct list_head *item,
 					    struct list_lru_one *list,
 					    spinlock_t *lru_lock, void *dispose)
@@ -224,14 +243,17 @@ static enum lru_status devbuf_reuse_isolate(struct list_head *item,
 	struct devbuf_storage *storage =
 		container_of(item, struct devbuf_storage, lru);
 	struct devbuf_reuse *reuse = storage->reuse;
+	enum lru_status status = LRU_SKIP;
 
-	/* The other way round than everywhere else, so only if it is free. */
-	if (!spin_trylock(&reuse->lock))
-		return LRU_SKIP;
-	devbuf_reuse_unlink(storage);
-	list_lru_isolate_move(list, item, dispose);
+	spin_lock(&reuse->lock);
+	if (hash_hashed(&storage->reuse_entry)) {
+		devbuf_reuse_unlink(storage);
+		list_lru_isolate(list, item);
+		list_add(&storage->reuse_order, dispose);
+		status = LRU_REMOVED;
+	}
 	spin_unlock(&reuse->lock);
-	return LRU_REMOVED;
+	return status;
 }
 
 static unsigned long devbuf_reuse_scan(struct shrinker *shrinker,

@@ -95,7 +95,7 @@ err_free:
  * @base: for which buffer
  * @reused: set to whether it holds old bytes of this context
  *
- * Returns the storage, with one reference, or an error of
+ * Return: the storage, with one reference, or an error of
  * devbuf_device_ops.alloc, -ENODEV or -ENOMEM.
  */
 struct devbuf_storage *devbuf_storage_alloc(struct devbuf_context *context,

@@ -18,7 +18,7 @@
  * the struct:
  *
  *  - a struct shorter than its first published form is refused (-EINVAL), and
- *    so is one longer than a page (-E2BIG);
+ *    so is one longer than DEVBUF_STRUCT_MAX bytes (-E2BIG);
  *  - a struct longer than the driver's is accepted if all the bytes that the
  *    driver does not know are zero, and refused otherwise (-E2BIG);
  *  - members named @out_* are written by the driver, up to the caller's size,
@@ -87,6 +87,9 @@
 #define DEVBUF_COPYOUT		_IO(DEVBUF_IOC_TYPE, 0x0d)
 #define DEVBUF_PATH		_IO(DEVBUF_IOC_TYPE, 0x0e)
 #define DEVBUF_TRANSFER		_IO(DEVBUF_IOC_TYPE, 0x0f)
+
+/** define DEVBUF_STRUCT_MAX - bytes of the longest struct that is looked at */
+#define DEVBUF_STRUCT_MAX	4096
 
 /** define DEVBUF_DEVICE_NAME_MAX - bytes of a device name, its NUL included */
 #define DEVBUF_DEVICE_NAME_MAX	32

@@ -62,7 +62,7 @@ struct devbuf_device_ops {
 	 * memory must be zero, and whole pages unless it is the caller's own
 	 * (DEVBUF_CAP_EXTERNAL). Must give up at a fatal signal.
 	 *
-	 * Returns 0, -ENOMEM, -EINTR, -EFAULT, -EPERM or -EOPNOTSUPP. On failure
+	 * Return: 0, -ENOMEM, -EINTR, -EFAULT, -EPERM or -EOPNOTSUPP. On failure
 	 * nothing is left behind.
 	 */
 	int (*alloc)(struct devbuf_device *device, struct devbuf_memory *mem);
@@ -83,7 +83,7 @@ struct devbuf_device_ops {
 	 * Optional; without it the device has no views (DEVBUF_CAP_VIEWS). The
 	 * range is inside of the memory. Called with a lock of the buffer held.
 	 *
-	 * Returns 0 or -EOPNOTSUPP.
+	 * Return: 0 or -EOPNOTSUPP.
 	 */
 	int (*offset)(struct devbuf_device *device, struct devbuf_memory *mem,
 		      u64 offset, u64 nbytes);
