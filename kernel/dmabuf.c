@@ -133,7 +133,8 @@ static int devbuf_dmabuf_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma
 	unsigned long nr_pages = vma_pages(vma), i, run;
 	int ret;
 
-	if (!(vma->vm_flags & VM_SHARED))
+	/* A read-only mapping of a read-only file has lost VM_SHARED. */
+	if (!(vma->vm_flags & VM_MAYSHARE))
 		return -EINVAL;
 	if (!export->writable && vma->vm_flags & VM_WRITE)
 		return -EACCES;

@@ -155,8 +155,11 @@ int devbuf_mmap(struct file *file, struct vm_area_struct *vma)
 	unsigned long first_page, end_page;
 	int ret;
 
-	/* A private copy of device memory would be no device memory. */
-	if (!(vma->vm_flags & VM_SHARED))
+	/*
+	 * A private copy of device memory would be no device memory. (MAYSHARE,
+	 * since a file opened for reading loses VM_SHARED.)
+	 */
+	if (!(vma->vm_flags & VM_MAYSHARE))
 		return -EINVAL;
 	buffer = devbuf_context_find(context, vma->vm_pgoff, DEVBUF_RIGHT_READ,
 				     &grant);

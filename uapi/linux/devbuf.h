@@ -583,7 +583,8 @@ struct devbuf_copy_range {
  * Waits for work that other drivers have queued on exports of the buffers when
  * it begins, and is not ordered against what they queue later. The caller's
  * memory may be a mapping of the very same buffer; where source and destination
- * overlap in that case the result is one of the two, byte by byte.
+ * overlap in that case, the bytes of the destination are some of the source's,
+ * in no promised order (DEVBUF_TRANSFER keeps the order).
  */
 struct devbuf_copy {
 	__u32 size;
