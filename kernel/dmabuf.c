@@ -20,6 +20,26 @@ static struct page **devbuf_export_pages(const struct devbuf_export_info *export
 	return export->storage->mem.pages + export->first_page;
 }
 
+/*
+ * The scatter list of an export for one device: neighbouring pages become one
+ * entry, as long as the device, and a bounce buffer if it needs one, allow.
+ */
+static int devbuf_attachment_init(struct devbuf_attachment *a)
+{
+	const struct devbuf_export_info *export = a->export;
+	size_t max_segment = min_t(size_t, dma_get_max_seg_size(a->dev),
+				   dma_max_mapping_size(a->dev));
+
+	if (export->nr_pages > UINT_MAX)
+		return -ENOMEM;
+	return sg_alloc_table_from_pages_segment(&a->sgt,
+						 devbuf_export_pages(export),
+						 export->nr_pages, 0,
+						 export->nr_pages << PAGE_SHIFT,
+						 max_t(size_t, max_segment, PAGE_SIZE),
+						 GFP_KERNEL);
+}
+
 static int devbuf_dmabuf_attach(struct dma_buf *dmabuf,
 				struct dma_buf_attachment *attachment)
 {
@@ -32,13 +52,7 @@ static int devbuf_dmabuf_attach(struct dma_buf *dmabuf,
 		return -ENOMEM;
 	a->export = export;
 	a->dev = attachment->dev;
-	/* Neighbouring pages become one entry, as long as the device allows. */
-	ret = sg_alloc_table_from_pages_segment(&a->sgt,
-						devbuf_export_pages(export),
-						export->nr_pages, 0,
-						export->nr_pages << PAGE_SHIFT,
-						dma_get_max_seg_size(a->dev),
-						GFP_KERNEL);
+	ret = devbuf_attachment_init(a);
 	if (ret) {
 		kfree(a);
 		return ret;
@@ -164,6 +178,8 @@ static int devbuf_dmabuf_vmap(struct dma_buf *dmabuf, struct iosys_map *map)
 
 	if (!export->writable)
 		return -EACCES;
+	if (export->nr_pages > UINT_MAX)
+		return -ENOMEM;
 	vaddr = vmap(devbuf_export_pages(export), export->nr_pages, VM_MAP,
 		     devbuf_mmap_pgprot(export->storage, PAGE_KERNEL));
 	if (!vaddr)

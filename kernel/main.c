@@ -14,6 +14,7 @@
 #include <linux/uuid.h>
 
 #include "devbuf_private.h"
+#include "test/test.h"
 
 /**
  * struct devbuf_command_row - a row of the command table
@@ -193,6 +194,7 @@ static const struct devbuf_part {
 	{ devbuf_storage_init, devbuf_storage_exit },
 	{ devbuf_system_register, devbuf_system_unregister },
 	{ devbuf_userptr_register, devbuf_userptr_unregister },
+	{ devbuf_mock_register, devbuf_mock_unregister },
 };
 
 static void devbuf_parts_exit(size_t count)

@@ -37,6 +37,7 @@ static void devbuf_system_free_pages(struct devbuf_memory *mem)
 		next = i + (1UL << order);
 		__free_pages(mem->pages[i], order);
 		i = next;
+		cond_resched();
 	}
 	kvfree(mem->pages);
 }
