@@ -42,8 +42,8 @@ static struct devbuf_buffer *devbuf_buffer_new(struct devbuf_context *context)
 }
 
 /*
- * Take a buffer's memory away, and hand its reference to the caller. New
- * exports are made of new memory: what was exported is forgotten.
+ * Take a buffer's memory away, and hand its reference to the caller. What was
+ * exported is forgotten: new exports are made of new memory.
  */
 static struct devbuf_storage *devbuf_buffer_detach(struct devbuf_buffer *buffer)
 {
@@ -53,7 +53,7 @@ static struct devbuf_storage *devbuf_buffer_detach(struct devbuf_buffer *buffer)
 	storage = rcu_dereference_protected(buffer->storage, true);
 	RCU_INIT_POINTER(buffer->storage, NULL);
 	list_del_init(&buffer->view_entry);
-	memset(buffer->exports, 0, sizeof(buffer->exports));
+	devbuf_exports_forget(buffer);
 	return storage;
 }
 
@@ -88,6 +88,23 @@ void devbuf_buffer_get(struct devbuf_buffer *buffer)
 void devbuf_buffer_put(struct devbuf_buffer *buffer)
 {
 	kref_put(&buffer->ref, devbuf_buffer_release);
+}
+
+/**
+ * devbuf_buffer_drop_handle - a handle left its table
+ * @buffer: the handle's buffer, and its reference
+ *
+ * Exports hold their buffer. With the last handle nobody can ask for them
+ * again, and the buffer lets go of them, lest they keep each other alive.
+ */
+void devbuf_buffer_drop_handle(struct devbuf_buffer *buffer)
+{
+	if (atomic_dec_and_test(&buffer->handles)) {
+		mutex_lock(&buffer->base->lock);
+		devbuf_exports_forget(buffer);
+		mutex_unlock(&buffer->base->lock);
+	}
+	devbuf_buffer_put(buffer);
 }
 
 /**
@@ -394,7 +411,7 @@ out:
  * Take a base's memory away from it and from all of its views.
  *
  * Return: the storage with the base's reference, NULL if there was none, or
- * -EBUSY while a view that @context made is allocated.
+ * -EBUSY while a view that @context made, and still has, is allocated.
  */
 static struct devbuf_storage *
 devbuf_base_deallocate(struct devbuf_context *context, struct devbuf_buffer *base)
@@ -402,12 +419,17 @@ devbuf_base_deallocate(struct devbuf_context *context, struct devbuf_buffer *bas
 	struct devbuf_buffer *view, *next;
 
 	lockdep_assert_held(&base->lock);
-	list_for_each_entry(view, &base->allocated_views, view_entry)
-		if (view->made_in == context->serial)
+	list_for_each_entry(view, &base->allocated_views, view_entry) {
+		if (view->made_in == context->serial &&
+		    devbuf_context_count(context, view->id))
 			return ERR_PTR(-EBUSY);
-	list_for_each_entry_safe(view, next, &base->allocated_views, view_entry)
+		cond_resched();
+	}
+	list_for_each_entry_safe(view, next, &base->allocated_views, view_entry) {
 		/* Never the last reference: the base has one. */
 		devbuf_storage_put(devbuf_buffer_detach(view));
+		cond_resched();
+	}
 	return devbuf_buffer_detach(base);
 }
 
@@ -451,15 +473,15 @@ int devbuf_ioctl_destroy(struct devbuf_command *cmd)
 	if (ret || !last)
 		return ret;
 	/*
-	 * If nothing else holds the buffer, its memory can be kept. Commands
-	 * that looked the id up just before see a buffer without memory.
+	 * If nothing else holds the buffer, its memory can be kept. Under the
+	 * lock that means no allocated view either, which would hold the base.
+	 * Commands that looked the id up just before see no memory.
 	 */
-	if (kref_read(&last->ref) == 1) {
-		mutex_lock(&last->base->lock);
+	mutex_lock(&last->base->lock);
+	if (kref_read(&last->ref) == 1)
 		storage = devbuf_buffer_detach(last);
-		mutex_unlock(&last->base->lock);
-	}
-	devbuf_buffer_put(last);
+	mutex_unlock(&last->base->lock);
+	devbuf_buffer_drop_handle(last);
 	if (storage)
 		devbuf_reuse_keep_or_put(cmd->context, storage);
 	return 0;

@@ -31,25 +31,35 @@ static bool devbuf_range_meets(const struct devbuf_range *range,
 	return range->start < end && start < range->end;
 }
 
-/* A dma_buf over the range with unfinished work on it, with a reference. */
-static struct dma_buf *devbuf_coherence_busy(struct devbuf_storage *storage,
-					     const struct devbuf_range *range,
-					     enum dma_resv_usage usage)
+/*
+ * The unfinished work on the next dma_buf that overlaps the range, and which
+ * that is: so each is waited for once, however much is queued meanwhile. An
+ * export's reservation is there as long as the export is listed.
+ *
+ * Return: a fence, NULL after the last, or -ENOMEM.
+ */
+static struct dma_fence *devbuf_coherence_next(struct devbuf_storage *storage,
+					       const struct devbuf_range *range,
+					       enum dma_resv_usage usage,
+					       u64 *serial)
 {
 	struct devbuf_export_info *export;
-	struct dma_buf *dmabuf = NULL;
+	struct dma_fence *fence = NULL;
+	int ret = 0;
 
 	mutex_lock(&storage->lock);
 	list_for_each_entry(export, &storage->exports, entry) {
-		if (!devbuf_range_meets(range, export) ||
-		    dma_resv_test_signaled(export->dmabuf->resv, usage) ||
-		    !devbuf_get_file_active(&export->dmabuf->file))
+		if (export->serial <= *serial ||
+		    !devbuf_range_meets(range, export) ||
+		    dma_resv_test_signaled(export->dmabuf->resv, usage))
 			continue;
-		dmabuf = export->dmabuf;
-		break;
+		*serial = export->serial;
+		ret = dma_resv_get_singleton(export->dmabuf->resv, usage, &fence);
+		if (ret || fence)
+			break;
 	}
 	mutex_unlock(&storage->lock);
-	return dmabuf;
+	return ret ? ERR_PTR(ret) : fence;
 }
 
 /* Wait for what other drivers have queued on the range. */
@@ -57,17 +67,19 @@ static int devbuf_coherence_wait(struct devbuf_storage *storage,
 				 const struct devbuf_range *range, bool write)
 {
 	enum dma_resv_usage usage = dma_resv_usage_rw(write);
-	struct dma_buf *dmabuf;
+	struct dma_fence *fence;
+	u64 serial = 0;
 	long ret;
 
-	while ((dmabuf = devbuf_coherence_busy(storage, range, usage))) {
-		ret = dma_resv_wait_timeout(dmabuf->resv, usage, true,
-					    MAX_SCHEDULE_TIMEOUT);
-		dma_buf_put(dmabuf);
+	for (;;) {
+		fence = devbuf_coherence_next(storage, range, usage, &serial);
+		if (IS_ERR_OR_NULL(fence))
+			return PTR_ERR_OR_ZERO(fence);
+		ret = dma_fence_wait(fence, true);
+		dma_fence_put(fence);
 		if (ret < 0)
 			return ret;
 	}
-	return 0;
 }
 
 /*
@@ -142,7 +154,7 @@ static void devbuf_coherence_sync(struct devbuf_storage *storage,
  *
  * Costs one look at a list as long as nothing is exported. May sleep.
  *
- * Return: 0, -ERESTARTSYS, or -EBUSY for devices that cannot be made to agree.
+ * Return: 0, -ERESTARTSYS, -ENOMEM, or -EBUSY for devices that cannot be made to agree.
  */
 int devbuf_coherence_begin(struct devbuf_storage *storage, u64 pos, u64 nbytes,
 			   bool write)

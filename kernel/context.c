@@ -57,7 +57,7 @@ void devbuf_context_close(struct devbuf_context *context)
 	unsigned long id;
 
 	xa_for_each(&context->handles, id, handle) {
-		devbuf_buffer_put(handle->buffer);
+		devbuf_buffer_drop_handle(handle->buffer);
 		kfree(handle);
 		cond_resched();
 	}
@@ -198,8 +198,10 @@ int devbuf_context_insert(struct devbuf_context *context,
 		handle->count = old ? old->count + 1 : 1;
 		ret = xa_err(__xa_store(&context->handles, buffer->id, handle,
 					GFP_NOWAIT | __GFP_NOWARN));
-		if (!ret && !old)
+		if (!ret && !old) {
 			devbuf_buffer_get(buffer);
+			atomic_inc(&buffer->handles);
+		}
 		xa_unlock(&context->handles);
 	} while (ret);
 
@@ -216,7 +218,8 @@ err_free:
  * devbuf_context_drop - drop one count of an id
  * @context: whose table
  * @id: the id
- * @last: set to the buffer, with the handle's reference, if it left the table
+ * @last: set to the buffer if it left the table, for
+ *	devbuf_buffer_drop_handle(); else to NULL
  *
  * Return: 0 or -ENOENT.
  */

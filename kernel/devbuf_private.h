@@ -17,14 +17,16 @@
  *	buffer  -> device		for life
  *	buffer  -> storage		from ALLOCATE to DEALLOCATE, base and view
  *	storage -> device, provider's module	for life
- *	export  -> buffer, storage	until the dma_buf is released
+ *	export  -> buffer, storage	until its dma_buf is released
  *	mapping -> pseudo-file -> storage	until munmap
  *	running copy -> storage		while it runs
  *
- * Nothing points upward: a storage does not know its buffers, nor a buffer its
- * contexts. Two pointers are weak, are cleared by the target's release, and are
- * followed only under the lock named with them: devbuf_buffer.exports (the
- * base's lock) and devbuf_storage.file (the storage's lock).
+ *	buffer  -> exports		while an id names it, and it is allocated
+ *
+ * Only the last of these points upward, and so makes a circle: it is broken when
+ * the last handle goes (devbuf_buffer_drop_handle), and at DEALLOCATE. One
+ * pointer is weak: devbuf_storage.file, which the file's own release clears, and
+ * which is followed under the storage's lock.
  *
  * Lock order, outermost first. Nothing of this is held across an access to
  * user memory.
@@ -142,7 +144,8 @@ int devbuf_ioctl_device_info(struct devbuf_command *cmd);
  *	look-up that comes too late cannot take it (devbuf_buffer_get_storage).
  * @rcu: the struct itself stays for an RCU grace period
  * @lock: guards @exports, @attachments and @file
- * @exports: every dma-buf of it
+ * @exports: every dma-buf of it, by rising serial
+ * @last_export: serial of the last
  * @attachments: every attachment of every export
  * @file: weak; the pseudo-file that its mappings belong to, while there are any
  * @owner: serial of the context that allocated it, if it may be reused there;
@@ -161,6 +164,7 @@ struct devbuf_storage {
 
 	struct mutex lock;	/* exports, attachments, file */
 	struct list_head exports;
+	u64 last_export;
 	struct list_head attachments;
 	struct file *file;
 
@@ -258,13 +262,14 @@ extern struct list_lru devbuf_reuse_lru;
  * @user_addr: the caller's memory, on devices with DEVBUF_CAP_EXTERNAL
  * @user_mm: the address space that @user_addr belongs to
  * @made_in: serial of the context that made it
+ * @handles: in how many tables it is
  * @dtype: opaque
  * @flags: DEVBUF_CREATE_* bits of the base
  * @lock: on a base: guards the members below, of it and of its views
  * @storage: its memory while allocated; read under RCU
- * @allocated_views: on a base: views that are allocated
+ * @allocated_views: on a base: its views that are allocated
  * @view_entry: on a view: in its base's list
- * @exports: weak: the read-only and the writable dma_buf of @storage
+ * @exports: the read-only and the writable dma_buf of @storage, referenced
  * @name: for people, or NULL; read under RCU
  */
 struct devbuf_buffer {
@@ -279,6 +284,7 @@ struct devbuf_buffer {
 	u64 user_addr;
 	struct mm_struct *user_mm;
 	u64 made_in;
+	atomic_t handles;
 	u32 dtype;
 	u32 flags;
 
@@ -314,6 +320,7 @@ static inline bool devbuf_buffer_is_view(const struct devbuf_buffer *buffer)
 
 void devbuf_buffer_get(struct devbuf_buffer *buffer);
 void devbuf_buffer_put(struct devbuf_buffer *buffer);
+void devbuf_buffer_drop_handle(struct devbuf_buffer *buffer);
 struct devbuf_storage *devbuf_buffer_get_storage(struct devbuf_buffer *buffer);
 int devbuf_ioctl_create(struct devbuf_command *cmd);
 int devbuf_ioctl_view(struct devbuf_command *cmd);
@@ -376,6 +383,7 @@ bool devbuf_grant_reaches_pages(const struct devbuf_grant *grant,
 /**
  * struct devbuf_export_info - what a dma_buf of ours is of
  * @entry: in the storage's list
+ * @serial: its place there
  * @buffer: the buffer whose id an import gives
  * @storage: the memory
  * @dmabuf: the dma_buf, which owns this struct
@@ -385,6 +393,7 @@ bool devbuf_grant_reaches_pages(const struct devbuf_grant *grant,
  */
 struct devbuf_export_info {
 	struct list_head entry;
+	u64 serial;
 	struct devbuf_buffer *buffer;
 	struct devbuf_storage *storage;
 	struct dma_buf *dmabuf;
@@ -393,6 +402,7 @@ struct devbuf_export_info {
 	bool writable;
 };
 
+void devbuf_exports_forget(struct devbuf_buffer *buffer);
 int devbuf_ioctl_export(struct devbuf_command *cmd);
 int devbuf_ioctl_import(struct devbuf_command *cmd);
 

@@ -3,8 +3,8 @@
  * Export and import of dma-bufs.
  *
  * A dma_buf of ours is whole pages of a storage, and knows the buffer that it
- * was made of. There is one for each buffer and access mode, as long as anybody
- * holds it: importers tell buffers apart by it.
+ * was made of. There is one for each buffer and access mode, since importers
+ * tell buffers apart by it.
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-mapping.h>
@@ -199,11 +199,6 @@ static void devbuf_dmabuf_release(struct dma_buf *dmabuf)
 	struct devbuf_buffer *buffer = export->buffer;
 	struct devbuf_storage *storage = export->storage;
 
-	mutex_lock(&buffer->base->lock);
-	if (buffer->exports[export->writable] == dmabuf)
-		buffer->exports[export->writable] = NULL;
-	mutex_unlock(&buffer->base->lock);
-
 	mutex_lock(&storage->lock);
 	list_del(&export->entry);
 	mutex_unlock(&storage->lock);
@@ -260,9 +255,45 @@ static struct dma_buf *devbuf_export_new(struct devbuf_buffer *buffer,
 	devbuf_storage_get(storage);
 
 	mutex_lock(&storage->lock);
-	list_add(&export->entry, &storage->exports);
+	export->serial = ++storage->last_export;
+	list_add_tail(&export->entry, &storage->exports);
 	mutex_unlock(&storage->lock);
 	return dmabuf;
+}
+
+/**
+ * devbuf_exports_forget - let go of a buffer's dma_bufs
+ * @buffer: a base or a view; its base is locked
+ */
+void devbuf_exports_forget(struct devbuf_buffer *buffer)
+{
+	size_t i;
+
+	lockdep_assert_held(&buffer->base->lock);
+	for (i = 0; i < ARRAY_SIZE(buffer->exports); i++) {
+		/* Never releases at once, under our lock: fput() puts it off. */
+		if (buffer->exports[i])
+			dma_buf_put(buffer->exports[i]);
+		buffer->exports[i] = NULL;
+	}
+}
+
+/*
+ * Remember a dma_buf of the buffer's present memory, so that the next EXPORT
+ * gives it again: while there is a handle, whose end makes us forget it.
+ */
+static void devbuf_exports_remember(struct devbuf_buffer *buffer,
+				    struct dma_buf *dmabuf)
+{
+	const struct devbuf_export_info *export = dmabuf->priv;
+
+	lockdep_assert_held(&buffer->base->lock);
+	if (buffer->exports[export->writable] ||
+	    rcu_access_pointer(buffer->storage) != export->storage ||
+	    !atomic_read(&buffer->handles))
+		return;
+	get_dma_buf(dmabuf);
+	buffer->exports[export->writable] = dmabuf;
 }
 
 /* The buffer's dma_buf of this mode, old or new, with a reference. */
@@ -275,22 +306,18 @@ static struct dma_buf *devbuf_export_get(struct devbuf_buffer *buffer,
 	mutex_lock(&buffer->base->lock);
 	storage = rcu_dereference_protected(buffer->storage,
 					    lockdep_is_held(&buffer->base->lock));
+	dmabuf = buffer->exports[writable];
 	if (!storage) {
 		dmabuf = ERR_PTR(-ENODATA);
-		goto unlock;
-	}
-	if (writable && storage->mem.read_only) {
+	} else if (writable && storage->mem.read_only) {
 		dmabuf = ERR_PTR(-EACCES);
-		goto unlock;
+	} else if (dmabuf) {
+		get_dma_buf(dmabuf);
+	} else {
+		dmabuf = devbuf_export_new(buffer, storage, writable);
+		if (!IS_ERR(dmabuf))
+			devbuf_exports_remember(buffer, dmabuf);
 	}
-	dmabuf = buffer->exports[writable];
-	/* It may be on its way to release, which waits for the lock. */
-	if (dmabuf && devbuf_get_file_active(&dmabuf->file))
-		goto unlock;
-	dmabuf = devbuf_export_new(buffer, storage, writable);
-	if (!IS_ERR(dmabuf))
-		buffer->exports[writable] = dmabuf;
-unlock:
 	mutex_unlock(&buffer->base->lock);
 	return dmabuf;
 }
@@ -379,6 +406,11 @@ int devbuf_ioctl_import(struct devbuf_command *cmd)
 	ret = devbuf_command_reply(cmd);
 	if (!ret)
 		ret = devbuf_context_insert(cmd->context, buffer, &grant);
+	if (!ret) {
+		mutex_lock(&buffer->base->lock);
+		devbuf_exports_remember(buffer, dmabuf);
+		mutex_unlock(&buffer->base->lock);
+	}
 out:
 	dma_buf_put(dmabuf);
 	return ret;

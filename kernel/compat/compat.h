@@ -50,14 +50,20 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 #define DEVBUF_MAX_PAGE_ORDER	(MAX_ORDER - 1)
 #endif
 
-/* 6.7: files are typesafe by RCU, and get_file_active() revives weak pointers. */
+/*
+ * A reference on a file that a weak pointer names, or NULL. The pointer must be
+ * cleared by the file's own ->release, and read under a lock which that takes:
+ * then the file is there, though it may be dying. (Not good for a dma_buf: that
+ * is released with its dentry, which can outlive the file.)
+ *
+ * 6.7: files are typesafe by RCU, and get_file_active() came for this.
+ */
 #ifdef DEVBUF_HAVE_GET_FILE_ACTIVE
 static inline struct file *devbuf_get_file_active(struct file **file)
 {
 	return get_file_active(file);
 }
 #else
-/* The caller holds a lock without which *@file cannot be freed. */
 static inline struct file *devbuf_get_file_active(struct file **file)
 {
 	return *file && get_file_rcu(*file) ? *file : NULL;

@@ -211,6 +211,8 @@ struct devbuf_device_info {
  *	context keeps its memory, and gives it, *with its old bytes*, to the
  *	next allocation in this context that is alike: same device, same number
  *	of bytes, same flags. Memory that anybody else still holds is not kept.
+ *	Neither is memory that was exported, unless the buffer was allocated anew
+ *	since.
  *	Views do not take this flag.
  *
  * DEVBUF_CREATE_UNCACHED, _HOST and _CONTIGUOUS get -EOPNOTSUPP where the
@@ -326,8 +328,8 @@ struct devbuf_allocate {
  * @id: a base or a view
  *
  * DEVBUF_DEALLOCATE takes a buffer's memory away; success when it has none. A
- * base is -EBUSY while a view of it that was made in this context is allocated;
- * views that were made elsewhere lose their memory with it. Mappings, exports
+ * base is -EBUSY while a view of it is allocated that this context made, and
+ * still has; other views lose their memory with it. Mappings, exports
  * and attachments made before keep the old memory until they let go. Needs the
  * right to manage.
  *
