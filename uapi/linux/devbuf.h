@@ -210,9 +210,8 @@ struct devbuf_device_info {
  *	when the buffer is deallocated, or destroyed while allocated, this
  *	context keeps its memory, and gives it, *with its old bytes*, to the
  *	next allocation in this context that is alike: same device, same number
- *	of bytes, same flags. Memory that anybody else still holds is not kept.
- *	Neither is memory that was exported, unless the buffer was allocated anew
- *	since.
+ *	of bytes, same flags. Memory that anybody else still holds is not kept,
+ *	nor is memory that was exported.
  *	Views do not take this flag.
  *
  * DEVBUF_CREATE_UNCACHED, _HOST and _CONTIGUOUS get -EOPNOTSUPP where the
