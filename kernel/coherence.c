@@ -83,13 +83,25 @@ static int devbuf_coherence_wait(struct devbuf_storage *storage,
 }
 
 /*
- * Does this device's DMA go through bounce buffers? A device that sees the
- * CPU's caches has no other reason to need syncs.
+ * Does DMA to any of these bytes go through a bounce buffer? A device that sees
+ * the CPU's caches has no other reason to need syncs.
  */
-static bool devbuf_attachment_bounces(const struct devbuf_attachment *a)
+static bool devbuf_attachment_bounces(const struct devbuf_attachment *a,
+				      const struct devbuf_range *range)
 {
-	return dev_is_dma_coherent(a->dev) &&
-	       dma_need_sync(a->dev, sg_dma_address(a->sgt.sgl));
+	u64 pos = (u64)a->export->first_page << PAGE_SHIFT;
+	struct scatterlist *sg;
+	unsigned int i;
+
+	if (!dev_is_dma_coherent(a->dev))
+		return false;
+	for_each_sgtable_dma_sg(&a->sgt, sg, i) {
+		if (pos < range->end && range->start < pos + sg_dma_len(sg) &&
+		    dma_need_sync(a->dev, sg_dma_address(sg)))
+			return true;
+		pos += sg_dma_len(sg);
+	}
+	return false;
 }
 
 /*
@@ -104,32 +116,48 @@ static int devbuf_coherence_check(const struct devbuf_storage *storage,
 	list_for_each_entry(a, &storage->attachments, entry)
 		if (a->mapped && a->dir != DMA_TO_DEVICE &&
 		    devbuf_range_meets(range, a->export) &&
-		    devbuf_attachment_bounces(a) && ++writers > 1)
+		    devbuf_attachment_bounces(a, range) && ++writers > 1)
 			return -EBUSY;
 	return 0;
 }
 
+/*
+ * An IOMMU may have made one DMA segment of many entries, whose pages lie apart:
+ * each sync is of bytes that lie in a row for both, the device and the CPU.
+ */
 static void devbuf_attachment_sync(const struct devbuf_attachment *a,
 				   const struct devbuf_range *range,
 				   bool for_device)
 {
 	u64 pos = (u64)a->export->first_page << PAGE_SHIFT;
-	struct scatterlist *sg;
-	unsigned int i;
+	u64 end = pos + ((u64)a->export->nr_pages << PAGE_SHIFT);
+	struct scatterlist *cpu = a->sgt.sgl, *dma = a->sgt.sgl;
+	u64 cpu_end = pos + cpu->length;
+	u64 dma_start = pos, dma_end = pos + sg_dma_len(dma);
 
-	for_each_sgtable_dma_sg(&a->sgt, sg, i) {
-		u64 start = max(range->start, pos);
-		u64 end = min(range->end, pos + sg_dma_len(sg));
+	end = min(end, range->end);
+	while (pos < end) {
+		u64 next = min3(cpu_end, dma_end, end);
+		u64 start = max(pos, range->start);
+		dma_addr_t addr = sg_dma_address(dma) + (start - dma_start);
 
-		if (start < end && for_device)
-			dma_sync_single_for_device(a->dev,
-						   sg_dma_address(sg) + start - pos,
-						   end - start, a->dir);
-		else if (start < end)
-			dma_sync_single_for_cpu(a->dev,
-						sg_dma_address(sg) + start - pos,
-						end - start, a->dir);
-		pos += sg_dma_len(sg);
+		if (start < next && for_device)
+			dma_sync_single_for_device(a->dev, addr, next - start, a->dir);
+		else if (start < next)
+			dma_sync_single_for_cpu(a->dev, addr, next - start, a->dir);
+
+		pos = next;
+		if (pos == end)
+			break;
+		if (pos == cpu_end) {
+			cpu = sg_next(cpu);
+			cpu_end += cpu->length;
+		}
+		if (pos == dma_end) {
+			dma = sg_next(dma);
+			dma_start = dma_end;
+			dma_end += sg_dma_len(dma);
+		}
 	}
 }
 

@@ -163,7 +163,7 @@ static void devbuf_grant_unite(struct devbuf_grant *grant,
  * @buffer: the buffer; the handle takes a reference of its own
  * @grant: what the handle allows, besides what it allowed before
  *
- * Return: 0, -ENOMEM, or -EOVERFLOW when it was counted too often.
+ * Return: 0 or -ENOMEM, also when it was counted too often.
  */
 int devbuf_context_insert(struct devbuf_context *context,
 			  struct devbuf_buffer *buffer,
@@ -189,7 +189,7 @@ int devbuf_context_insert(struct devbuf_context *context,
 		old = xa_load(&context->handles, buffer->id);
 		if (old && old->count == U32_MAX) {
 			xa_unlock(&context->handles);
-			ret = -EOVERFLOW;
+			ret = -ENOMEM;
 			goto err_free;
 		}
 		handle->grant = *grant;

@@ -89,6 +89,22 @@ err_free:
 	return ERR_PTR(ret);
 }
 
+/*
+ * Behind the end of the base there are zeros, whatever a mapping wrote there:
+ * whoever gets whole pages gets these too.
+ */
+static void devbuf_storage_zero_tail(struct devbuf_storage *storage)
+{
+	u64 pos = storage->mem.first_byte + storage->mem.nbytes;
+	u64 nbytes = devbuf_storage_nbytes(storage) - pos;
+
+	if (nbytes) {
+		void *tail = devbuf_storage_span(storage, pos, &nbytes);
+
+		memset(tail, 0, nbytes);
+	}
+}
+
 /**
  * devbuf_storage_alloc - memory for a base
  * @context: who asks; what it keeps is used, or given up, before this fails
@@ -108,6 +124,7 @@ struct devbuf_storage *devbuf_storage_alloc(struct devbuf_context *context,
 	if (base->flags & DEVBUF_CREATE_REUSE) {
 		storage = devbuf_reuse_take(&context->reuse, base);
 		if (storage) {
+			devbuf_storage_zero_tail(storage);
 			*reused = true;
 			return storage;
 		}

@@ -207,6 +207,9 @@ static int devbuf_transfer_resolve(struct devbuf_command *cmd,
 		return 0;
 
 	ret = -EOPNOTSUPP;
+	if (READ_ONCE(dst->storage->device->gone) ||
+	    READ_ONCE(src->storage->device->gone))
+		ret = -ENODEV;
 	devbuf_storage_put(src->storage);
 err_dst:
 	devbuf_storage_put(dst->storage);

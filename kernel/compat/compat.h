@@ -104,7 +104,7 @@ long devbuf_pin_user_pages(unsigned long start, unsigned long nr_pages,
 #define DEVBUF_HAS_WRITE_COMBINING	true
 static inline int devbuf_set_pages_wc(struct page **pages, unsigned long nr_pages)
 {
-	return nr_pages > INT_MAX ? -ENOMEM : set_pages_array_wc(pages, nr_pages);
+	return set_pages_array_wc(pages, nr_pages);
 }
 
 static inline void devbuf_set_pages_wb(struct page **pages, unsigned long nr_pages)

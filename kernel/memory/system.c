@@ -68,6 +68,8 @@ static int devbuf_system_alloc(struct devbuf_device *device,
 	/* Rather than let it eat all there is before it fails. */
 	if (nr_pages > totalram_pages())
 		return -ENOMEM;
+	if (mem->flags & DEVBUF_CREATE_UNCACHED && nr_pages > INT_MAX)
+		return -ENOMEM;
 	mem->pages = kvmalloc_array(nr_pages, sizeof(*mem->pages), DEVBUF_GFP);
 	if (!mem->pages)
 		return -ENOMEM;
@@ -94,8 +96,11 @@ static int devbuf_system_alloc(struct devbuf_device *device,
 
 	if (mem->flags & DEVBUF_CREATE_UNCACHED) {
 		ret = devbuf_set_pages_wc(mem->pages, mem->nr_pages);
-		if (ret)
+		if (ret) {
+			/* Splitting the direct map's large pages takes memory. */
+			ret = -ENOMEM;
 			goto err_free;
+		}
 	}
 	return 0;
 

@@ -10,6 +10,7 @@
 #include <linux/sched/signal.h>
 #include <linux/sched/user.h>
 #include <linux/slab.h>
+#include <linux/uaccess.h>
 
 #include "../devbuf_private.h"
 
@@ -45,6 +46,19 @@ static void devbuf_userptr_uncharge(struct user_struct *user,
 	free_uid(user);
 }
 
+/* There are many reasons why pages cannot be pinned, and few errors of ours. */
+static int devbuf_userptr_error(long pinned)
+{
+	switch (pinned) {
+	case -ENOMEM:
+	case -EINTR:
+	case -EOPNOTSUPP:
+		return pinned;
+	default:
+		return -EFAULT;
+	}
+}
+
 static int devbuf_userptr_pin(struct devbuf_memory *mem, unsigned long nr_pages,
 			      bool write)
 {
@@ -58,7 +72,7 @@ static int devbuf_userptr_pin(struct devbuf_memory *mem, unsigned long nr_pages,
 						     nr_pages - mem->nr_pages),
 					       write, mem->pages + mem->nr_pages);
 		if (pinned <= 0) {
-			ret = pinned ?: -EFAULT;
+			ret = devbuf_userptr_error(pinned);
 			break;
 		}
 		mem->nr_pages += pinned;
@@ -82,10 +96,10 @@ static int devbuf_userptr_alloc(struct devbuf_device *device,
 	struct user_struct *user;
 	int ret;
 
+	if (!access_ok(u64_to_user_ptr(mem->user_addr), mem->nbytes))
+		return -EFAULT;
 	mem->first_byte = offset_in_page(mem->user_addr);
 	nr_pages = DIV_ROUND_UP_ULL(mem->first_byte + mem->nbytes, PAGE_SIZE);
-	if (mem->nbytes > TASK_SIZE)
-		return -EFAULT;
 
 	user = get_uid(current_user());
 	ret = devbuf_userptr_charge(user, nr_pages);
