@@ -10,6 +10,7 @@
 #include <linux/log2.h>
 #include <linux/overflow.h>
 #include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "devbuf_private.h"
@@ -400,7 +401,10 @@ int devbuf_ioctl_allocate(struct devbuf_command *cmd)
 		goto out;
 	}
 	do {
-		ret = devbuf_buffer_allocate(cmd, buffer, &grant);
+		if (fatal_signal_pending(current))
+			ret = -EINTR;
+		else
+			ret = devbuf_buffer_allocate(cmd, buffer, &grant);
 	} while (ret == -EAGAIN);
 out:
 	devbuf_buffer_put(buffer);

@@ -113,9 +113,11 @@ int devbuf_command_reply(struct devbuf_command *cmd);
  * @ref: buffers, storages and the registry
  * @entry: in the registry; under its lock
  * @cursor: place in the walk of DEVICE_INFO: never used again
- * @gone: unregistered
- * @desc: as registered
+ * @gone: unregistered; set under the registry's lock
+ * @desc: as registered; what it points to is there while @owner is held
+ * @owner: the module of the callbacks
  * @caps: DEVBUF_CAP_* bits
+ * @prefix_len: bytes of @name before the colon
  * @name: "PREFIX:N", zeros to the end
  */
 struct devbuf_device {
@@ -124,12 +126,16 @@ struct devbuf_device {
 	u64 cursor;
 	bool gone;
 	struct devbuf_device_desc desc;
+	struct module *owner;
 	u64 caps;
+	size_t prefix_len;
 	char name[DEVBUF_DEVICE_NAME_MAX];
 };
 
 struct devbuf_device *devbuf_device_find(const char *name);
 void devbuf_device_put(struct devbuf_device *device);
+int devbuf_device_enter(struct devbuf_device *device);
+void devbuf_device_leave(struct devbuf_device *device);
 bool devbuf_device_same_prefix(const struct devbuf_device *a,
 			       const struct devbuf_device *b);
 int devbuf_ioctl_device_info(struct devbuf_command *cmd);
@@ -224,6 +230,7 @@ static inline u64 devbuf_storage_nbytes(const struct devbuf_storage *storage)
  * @lock: guards all of it
  * @hash: kept storages by what they are
  * @order: the same, oldest first
+ * @count: how many there are
  * @nbytes: bytes of memory that they hold
  * @hits: allocations that were served from here
  * @misses: allocations that might have been, and were not
@@ -232,6 +239,7 @@ struct devbuf_reuse {
 	spinlock_t lock;	/* everything here */
 	DECLARE_HASHTABLE(hash, DEVBUF_REUSE_HASH_BITS);
 	struct list_head order;
+	unsigned int count;
 	u64 nbytes;
 	u64 hits;
 	u64 misses;

@@ -53,6 +53,7 @@ struct devbuf_device *devbuf_device_register(const struct devbuf_device_desc *de
 		return ERR_PTR(-ENOMEM);
 	kref_init(&device->ref);
 	device->desc = *desc;
+	device->owner = desc->ops->owner;
 	device->caps = desc->caps;
 	if (desc->ops->offset)
 		device->caps |= DEVBUF_CAP_VIEWS;
@@ -62,6 +63,7 @@ struct devbuf_device *devbuf_device_register(const struct devbuf_device_desc *de
 		kfree(device);
 		return ERR_PTR(-EINVAL);
 	}
+	device->prefix_len = strlen(desc->prefix);
 
 	mutex_lock(&devbuf_devices_lock);
 	if (devbuf_device_lookup(device->name)) {
@@ -74,13 +76,14 @@ struct devbuf_device *devbuf_device_register(const struct devbuf_device_desc *de
 	mutex_unlock(&devbuf_devices_lock);
 	return device;
 }
+DEVBUF_EXPORT_SYMBOL(devbuf_device_register);
 
 /**
  * devbuf_device_unregister - offer no more memory
  * @device: the device
  *
  * What was allocated stays until its users let go: each allocation holds the
- * module that @ops->owner names.
+ * module that @ops->owner names. Nothing new is allocated.
  */
 void devbuf_device_unregister(struct devbuf_device *device)
 {
@@ -90,15 +93,43 @@ void devbuf_device_unregister(struct devbuf_device *device)
 	mutex_unlock(&devbuf_devices_lock);
 	devbuf_device_put(device);
 }
+DEVBUF_EXPORT_SYMBOL(devbuf_device_unregister);
 
 void *devbuf_device_private(const struct devbuf_device *device)
 {
 	return device->desc.private;
 }
+DEVBUF_EXPORT_SYMBOL(devbuf_device_private);
 
 int devbuf_device_numa_node(const struct devbuf_device *device)
 {
 	return device->desc.numa_node;
+}
+DEVBUF_EXPORT_SYMBOL(devbuf_device_numa_node);
+
+/**
+ * devbuf_device_enter - before a callback of the device may be called
+ * @device: the device
+ *
+ * Holds the module that the callbacks are in. It cannot be on its way out: it
+ * unregisters its devices first, under the same lock.
+ *
+ * Return: 0, or -ENODEV when the device is gone.
+ */
+int devbuf_device_enter(struct devbuf_device *device)
+{
+	int ret = -ENODEV;
+
+	mutex_lock(&devbuf_devices_lock);
+	if (!device->gone && try_module_get(device->owner))
+		ret = 0;
+	mutex_unlock(&devbuf_devices_lock);
+	return ret;
+}
+
+void devbuf_device_leave(struct devbuf_device *device)
+{
+	module_put(device->owner);
 }
 
 /**
@@ -140,7 +171,8 @@ unlock:
 bool devbuf_device_same_prefix(const struct devbuf_device *a,
 			       const struct devbuf_device *b)
 {
-	return !strcmp(a->desc.prefix, b->desc.prefix);
+	return a->prefix_len == b->prefix_len &&
+	       !strncmp(a->name, b->name, a->prefix_len);
 }
 
 int devbuf_ioctl_device_info(struct devbuf_command *cmd)
@@ -160,9 +192,13 @@ int devbuf_ioctl_device_info(struct devbuf_command *cmd)
 	info->out_alignment = device->desc.alignment;
 	info->out_numa_node = device->desc.numa_node;
 	memcpy(info->out_name, device->name, sizeof(info->out_name));
-	if (device->desc.ops->usage)
-		device->desc.ops->usage(device, &info->out_total_nbytes,
-					&info->out_free_nbytes);
+	/* A device that has just gone has no memory. */
+	if (!devbuf_device_enter(device)) {
+		if (device->desc.ops->usage)
+			device->desc.ops->usage(device, &info->out_total_nbytes,
+						&info->out_free_nbytes);
+		devbuf_device_leave(device);
+	}
 	ret = devbuf_command_reply(cmd);
 	devbuf_device_put(device);
 	return ret;

@@ -10,6 +10,7 @@
 #include <linux/dma-mapping.h>
 #include <linux/file.h>
 #include <linux/module.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
@@ -37,7 +38,7 @@ static int devbuf_attachment_init(struct devbuf_attachment *a)
 						 export->nr_pages, 0,
 						 export->nr_pages << PAGE_SHIFT,
 						 max_t(size_t, max_segment, PAGE_SIZE),
-						 GFP_KERNEL);
+						 GFP_KERNEL_ACCOUNT);
 }
 
 static int devbuf_dmabuf_attach(struct dma_buf *dmabuf,
@@ -47,7 +48,7 @@ static int devbuf_dmabuf_attach(struct dma_buf *dmabuf,
 	struct devbuf_attachment *a;
 	int ret;
 
-	a = kzalloc(sizeof(*a), GFP_KERNEL);
+	a = kzalloc(sizeof(*a), GFP_KERNEL_ACCOUNT);
 	if (!a)
 		return -ENOMEM;
 	a->export = export;
@@ -166,6 +167,9 @@ static int devbuf_dmabuf_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma
 				      vma->vm_page_prot);
 		if (ret)
 			return ret;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		cond_resched();
 	}
 	return 0;
 }

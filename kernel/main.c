@@ -21,7 +21,8 @@
  * @cmd: the ioctl number
  * @size: bytes of the struct
  * @min_size: bytes of its first published form
- * @out: where its @out_* members begin; they are the rest of the struct
+ * @out: where its @out_* members begin
+ * @out_end: where they end
  * @handler: does it
  */
 struct devbuf_command_row {
@@ -29,6 +30,7 @@ struct devbuf_command_row {
 	u32 size;
 	u32 min_size;
 	u32 out;
+	u32 out_end;
 	int (*handler)(struct devbuf_command *cmd);
 };
 
@@ -45,22 +47,23 @@ static int devbuf_ioctl_info(struct devbuf_command *cmd)
 	return devbuf_command_reply(cmd);
 }
 
-#define DEVBUF_ROW(_cmd, _struct, _first_out, _last, _handler)		\
+/* A command whose struct ends, in its first form, with these @out_* members. */
+#define DEVBUF_ROW(_cmd, _struct, _first_out, _last_out, _handler)	\
 	[_IOC_NR(_cmd)] = {						\
 		.cmd = _cmd,						\
 		.size = sizeof(_struct),				\
-		.min_size = offsetofend(_struct, _last),		\
+		.min_size = offsetofend(_struct, _last_out),		\
 		.out = offsetof(_struct, _first_out),			\
+		.out_end = offsetofend(_struct, _last_out),		\
 		.handler = _handler,					\
 	}
 
-/* For a command that has nothing to tell. */
+/* A command that has nothing to tell. */
 #define DEVBUF_ROW_SILENT(_cmd, _struct, _last, _handler)		\
 	[_IOC_NR(_cmd)] = {						\
 		.cmd = _cmd,						\
 		.size = sizeof(_struct),				\
 		.min_size = offsetofend(_struct, _last),		\
-		.out = sizeof(_struct),					\
 		.handler = _handler,					\
 	}
 
@@ -111,7 +114,7 @@ static const struct devbuf_command_row devbuf_commands[] = {
 int devbuf_command_reply(struct devbuf_command *cmd)
 {
 	u32 out = cmd->row->out;
-	u32 end = min(cmd->user_size, cmd->row->size);
+	u32 end = min(cmd->user_size, cmd->row->out_end);
 
 	if (end <= out)
 		return 0;
@@ -146,7 +149,7 @@ static long devbuf_ioctl(struct file *file, unsigned int number,
 	ret = copy_struct_from_user(&cmd.arg, row->size, cmd.user, cmd.user_size);
 	if (ret)
 		return ret;
-	memset((void *)&cmd.arg + row->out, 0, row->size - row->out);
+	memset((void *)&cmd.arg + row->out, 0, row->out_end - row->out);
 	return row->handler(&cmd);
 }
 

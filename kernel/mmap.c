@@ -11,6 +11,7 @@
 #include <linux/module.h>
 #include <linux/mount.h>
 #include <linux/pseudo_fs.h>
+#include <linux/sched/signal.h>
 
 #include "devbuf_private.h"
 
@@ -118,11 +119,33 @@ pgprot_t devbuf_mmap_pgprot(const struct devbuf_storage *storage, pgprot_t prot)
 	return prot;
 }
 
+/* Pages that are mapped between two looks at signals. */
+#define DEVBUF_MMAP_STEP	512UL
+
+static int devbuf_mmap_pages(struct vm_area_struct *vma, struct page **pages)
+{
+	unsigned long nr_pages = vma_pages(vma), done = 0;
+	unsigned long step, left;
+	int ret;
+
+	for (; done < nr_pages; done += step) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		step = min(nr_pages - done, DEVBUF_MMAP_STEP);
+		left = step;
+		ret = vm_insert_pages(vma, vma->vm_start + (done << PAGE_SHIFT),
+				      pages + done, &left);
+		if (ret)
+			return ret;
+		cond_resched();
+	}
+	return 0;
+}
+
 static int devbuf_mmap_storage(struct vm_area_struct *vma,
 			       struct devbuf_storage *storage,
 			       unsigned long first_page, bool writable)
 {
-	unsigned long nr_pages = vma_pages(vma);
 	struct file *file;
 
 	if (storage->mem.read_only)
@@ -142,8 +165,7 @@ static int devbuf_mmap_storage(struct vm_area_struct *vma,
 	vm_flags_set(vma, VM_MIXEDMAP | VM_DONTEXPAND);
 	if (!writable)
 		vm_flags_clear(vma, VM_MAYWRITE);
-	return vm_insert_pages(vma, vma->vm_start,
-			       storage->mem.pages + first_page, &nr_pages);
+	return devbuf_mmap_pages(vma, storage->mem.pages + first_page);
 }
 
 int devbuf_mmap(struct file *file, struct vm_area_struct *vma)

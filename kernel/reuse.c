@@ -25,6 +25,9 @@ module_param_named(reuse_limit_mib, devbuf_reuse_limit_mib, uint, 0644);
 MODULE_PARM_DESC(reuse_limit_mib,
 		 "Most MiB that one context keeps for reuse; 0 keeps nothing (default: 256)");
 
+/* Most storages that one context keeps: lists are walked under a spinlock. */
+#define DEVBUF_REUSE_MAX	1024
+
 struct list_lru devbuf_reuse_lru;
 static struct shrinker *devbuf_reuse_shrinker;
 
@@ -55,19 +58,15 @@ static bool devbuf_reuse_sole_owner(const struct devbuf_memory *mem)
 	return true;
 }
 
-/* Does the caller's cgroup pay for it? */
-static bool devbuf_reuse_charged_to_caller(const struct devbuf_memory *mem)
+/* Does @cgroup pay for it? The root, which pays for nothing, is NULL. */
+static bool devbuf_reuse_charged_to(const struct devbuf_memory *mem,
+				    const struct mem_cgroup *cgroup)
 {
-	struct mem_cgroup *caller = get_mem_cgroup_from_mm(current->mm);
-	struct mem_cgroup *payer;
 	bool same;
 
 	rcu_read_lock();
-	payer = folio_memcg(page_folio(mem->pages[0]));
-	/* The root cgroup is charged for nothing. */
-	same = payer ? payer == caller : !caller || !parent_mem_cgroup(caller);
+	same = folio_memcg(page_folio(mem->pages[0])) == cgroup;
 	rcu_read_unlock();
-	mem_cgroup_put(caller);
 	return same;
 }
 
@@ -82,18 +81,19 @@ static void devbuf_reuse_unlink(struct devbuf_storage *storage)
 	lockdep_assert_held(&reuse->lock);
 	hash_del(&storage->reuse_entry);
 	list_del(&storage->reuse_order);
+	reuse->count--;
 	WRITE_ONCE(reuse->nbytes,
 		   reuse->nbytes - devbuf_storage_nbytes(storage));
 }
 
-/* Move the oldest to @dispose until no more than @limit bytes are kept. */
-static void devbuf_reuse_trim(struct devbuf_reuse *reuse, u64 limit,
-			      struct list_head *dispose)
+/* Move the oldest to @dispose until no more than these are kept. */
+static void devbuf_reuse_trim(struct devbuf_reuse *reuse, unsigned int count,
+			      u64 nbytes, struct list_head *dispose)
 {
 	struct devbuf_storage *storage;
 
 	lockdep_assert_held(&reuse->lock);
-	while (reuse->nbytes > limit) {
+	while (reuse->count > count || reuse->nbytes > nbytes) {
 		storage = list_first_entry(&reuse->order, struct devbuf_storage,
 					   reuse_order);
 		devbuf_reuse_unlink(storage);
@@ -123,7 +123,7 @@ bool devbuf_reuse_flush(struct devbuf_reuse *reuse)
 	bool any;
 
 	spin_lock(&reuse->lock);
-	devbuf_reuse_trim(reuse, 0, &dispose);
+	devbuf_reuse_trim(reuse, 0, 0, &dispose);
 	spin_unlock(&reuse->lock);
 	any = !list_empty(&dispose);
 	devbuf_reuse_free_list(&dispose);
@@ -131,13 +131,28 @@ bool devbuf_reuse_flush(struct devbuf_reuse *reuse)
 }
 
 static bool devbuf_reuse_fits(const struct devbuf_storage *storage,
-			      const struct devbuf_buffer *base)
+			      const struct devbuf_buffer *base,
+			      const struct mem_cgroup *cgroup)
 {
 	return storage->device == base->device &&
 	       storage->mem.nbytes == base->nbytes &&
 	       storage->mem.flags == base->flags &&
 	       storage->mem.alignment == base->alignment &&
-	       devbuf_reuse_charged_to_caller(&storage->mem);
+	       devbuf_reuse_charged_to(&storage->mem, cgroup);
+}
+
+static struct devbuf_storage *devbuf_reuse_find(struct devbuf_reuse *reuse,
+						const struct devbuf_buffer *base,
+						const struct mem_cgroup *cgroup)
+{
+	struct devbuf_storage *storage;
+
+	lockdep_assert_held(&reuse->lock);
+	hash_for_each_possible(reuse->hash, storage, reuse_entry,
+			       devbuf_reuse_key(base->device, base->nbytes))
+		if (devbuf_reuse_fits(storage, base, cgroup))
+			return storage;
+	return NULL;
 }
 
 /**
@@ -150,25 +165,25 @@ static bool devbuf_reuse_fits(const struct devbuf_storage *storage,
 struct devbuf_storage *devbuf_reuse_take(struct devbuf_reuse *reuse,
 					 const struct devbuf_buffer *base)
 {
+	struct mem_cgroup *cgroup = get_mem_cgroup_from_mm(current->mm);
+	bool root = !cgroup || !parent_mem_cgroup(cgroup);
 	struct devbuf_storage *storage;
 
 	spin_lock(&reuse->lock);
-	hash_for_each_possible(reuse->hash, storage, reuse_entry,
-			       devbuf_reuse_key(base->device, base->nbytes)) {
-		if (!devbuf_reuse_fits(storage, base))
-			continue;
+	storage = devbuf_reuse_find(reuse, base, root ? NULL : cgroup);
+	if (storage) {
 		devbuf_reuse_unlink(storage);
 		reuse->hits++;
-		goto found;
+	} else {
+		reuse->misses++;
 	}
-	reuse->misses++;
 	spin_unlock(&reuse->lock);
-	return NULL;
+	mem_cgroup_put(cgroup);
 
-found:
-	spin_unlock(&reuse->lock);
-	list_lru_del_obj(&devbuf_reuse_lru, &storage->lru);
-	refcount_set(&storage->ref, 1);
+	if (storage) {
+		list_lru_del_obj(&devbuf_reuse_lru, &storage->lru);
+		refcount_set(&storage->ref, 1);
+	}
 	return storage;
 }
 
@@ -194,7 +209,8 @@ static bool devbuf_reuse_keep(struct devbuf_reuse *reuse,
 	list_lru_add_obj(&devbuf_reuse_lru, &storage->lru);
 
 	spin_lock(&reuse->lock);
-	devbuf_reuse_trim(reuse, limit - nbytes, &dispose);
+	devbuf_reuse_trim(reuse, DEVBUF_REUSE_MAX - 1, limit - nbytes, &dispose);
+	reuse->count++;
 	WRITE_ONCE(reuse->nbytes, reuse->nbytes + nbytes);
 	hash_add(reuse->hash, &storage->reuse_entry,
 		 devbuf_reuse_key(storage->device, storage->mem.nbytes));

@@ -19,7 +19,9 @@ static void devbuf_storage_free_rcu(struct rcu_head *rcu)
 
 /*
  * The end of a storage that nobody holds, and nobody can find. May run inside
- * reclaim (reuse.c): takes no lock, allocates nothing.
+ * reclaim (reuse.c): takes no lock, allocates nothing. The provider's module may
+ * go once it is left; devbuf's own is held by whoever calls us, or waits for us
+ * on its way out (devbuf_storage_exit).
  */
 void devbuf_storage_free(struct devbuf_storage *storage)
 {
@@ -27,7 +29,7 @@ void devbuf_storage_free(struct devbuf_storage *storage)
 
 	WARN_ON_ONCE(!list_empty(&storage->exports) || storage->file);
 	device->desc.ops->free(device, &storage->mem);
-	module_put(device->desc.ops->owner);
+	devbuf_device_leave(device);
 	devbuf_device_put(device);
 	mutex_destroy(&storage->lock);
 	call_rcu(&storage->rcu, devbuf_storage_free_rcu);
@@ -72,17 +74,22 @@ static struct devbuf_storage *devbuf_storage_new(struct devbuf_context *context,
 	if (base->flags & DEVBUF_CREATE_REUSE)
 		storage->owner = context->serial;
 
-	ret = -ENODEV;
-	if (READ_ONCE(device->gone) || !try_module_get(device->desc.ops->owner))
+	ret = devbuf_device_enter(device);
+	if (ret)
 		goto err_free;
 	ret = device->desc.ops->alloc(device, &storage->mem);
 	if (ret)
-		goto err_module;
+		goto err_leave;
 	kref_get(&device->ref);
+	if (WARN_ON_ONCE(devbuf_storage_nbytes(storage) <
+			 storage->mem.first_byte + storage->mem.nbytes)) {
+		devbuf_storage_free(storage);
+		return ERR_PTR(-EIO);
+	}
 	return storage;
 
-err_module:
-	module_put(device->desc.ops->owner);
+err_leave:
+	devbuf_device_leave(device);
 err_free:
 	mutex_destroy(&storage->lock);
 	kmem_cache_free(devbuf_storage_cache, storage);
@@ -121,6 +128,8 @@ struct devbuf_storage *devbuf_storage_alloc(struct devbuf_context *context,
 	struct devbuf_storage *storage;
 
 	*reused = false;
+	if (READ_ONCE(base->device->gone))
+		return ERR_PTR(-ENODEV);
 	if (base->flags & DEVBUF_CREATE_REUSE) {
 		storage = devbuf_reuse_take(&context->reuse, base);
 		if (storage) {

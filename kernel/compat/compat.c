@@ -117,7 +117,8 @@ long devbuf_pin_user_pages(unsigned long start, unsigned long nr_pages,
 /* How to pin pages of this mapping, or an error. */
 static int devbuf_gup_flags(const struct vm_area_struct *vma, bool write)
 {
-	if (vma->vm_flags & VM_SHARED) {
+	/* MAYSHARE: a file opened for reading loses VM_SHARED. */
+	if (vma->vm_flags & VM_MAYSHARE) {
 		if (vma->vm_file && mapping_can_writeback(vma->vm_file->f_mapping))
 			return -EOPNOTSUPP;
 		return FOLL_LONGTERM | (write ? FOLL_WRITE : 0);
@@ -133,7 +134,8 @@ long devbuf_pin_user_pages(unsigned long start, unsigned long nr_pages,
 	struct vm_area_struct *vma;
 	long ret;
 
-	mmap_read_lock(mm);
+	if (mmap_read_lock_killable(mm))
+		return -EINTR;
 	vma = find_vma(mm, start);
 	if (!vma || vma->vm_start > start) {
 		ret = -EFAULT;

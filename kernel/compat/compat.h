@@ -20,11 +20,13 @@
 #error "No probe compiles: kernel/compat/probed.h tells nothing about this kernel."
 #endif
 
-/* 6.13: the argument of MODULE_IMPORT_NS became a string. */
+/* 6.13: namespaces of symbols became strings. */
 #ifdef DEVBUF_HAVE_IMPORT_NS_TOKEN
 #define DEVBUF_IMPORT_DMA_BUF_NS	MODULE_IMPORT_NS(DMA_BUF)
+#define DEVBUF_EXPORT_SYMBOL(symbol)	EXPORT_SYMBOL_NS_GPL(symbol, DEVBUF)
 #else
 #define DEVBUF_IMPORT_DMA_BUF_NS	MODULE_IMPORT_NS("DMA_BUF")
+#define DEVBUF_EXPORT_SYMBOL(symbol)	EXPORT_SYMBOL_NS_GPL(symbol, "DEVBUF")
 #endif
 
 /* 6.3: vm_flags is changed by functions only. */
@@ -70,7 +72,11 @@ static inline struct file *devbuf_get_file_active(struct file **file)
 }
 #endif
 
-/* 6.9: list_lru_add() and _del() take node and cgroup; _obj finds them. */
+/*
+ * 6.9: list_lru_add() and _del() take node and cgroup; _obj finds those of the
+ * object, as all kernels before did: so the shrinker finds a storage on the node
+ * where its struct is, which is not always the node of its pages.
+ */
 #ifndef DEVBUF_HAVE_LIST_LRU_ADD_OBJ
 #define list_lru_add_obj(lru, item)	list_lru_add(lru, item)
 #define list_lru_del_obj(lru, item)	list_lru_del(lru, item)
@@ -93,7 +99,9 @@ void devbuf_shrinker_free(struct shrinker *shrinker);
 /*
  * Long-term pins of the caller's pages: how many, or an error. Before 6.5 GUP
  * itself neither refused shared mappings of files with write-back, nor (before
- * 6.2) made private pages the caller's own when they were pinned for reading.
+ * 6.2) made private pages the caller's own when they were pinned for reading;
+ * so there the mapping is looked at first, and mmap_lock is held across the
+ * faults of the pages, which a userfaultfd cannot serve then (-EFAULT).
  */
 long devbuf_pin_user_pages(unsigned long start, unsigned long nr_pages,
 			   bool write, struct page **pages);

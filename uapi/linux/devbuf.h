@@ -174,7 +174,8 @@ struct devbuf_info {
  *	memory of its own
  * @out_free_nbytes: bytes of it that are free now; an estimate
  * @out_name: its name, "PREFIX:N", with a NUL
- * @out_numa_node: the node that its memory is on, -1 when it is on none
+ * @out_numa_node: the node that its memory comes from as long as there is some,
+ *	-1 for none
  * @out_pad: zero
  *
  * Ends with -ENODEV after the last device. Devices that come and go during the
@@ -211,7 +212,7 @@ struct devbuf_device_info {
  *	context keeps its memory, and gives it, *with its old bytes*, to the
  *	next allocation in this context that is alike: same device, same number
  *	of bytes, same flags. Memory that anybody else still holds is not kept,
- *	nor is memory that was exported.
+ *	nor is memory whose buffer was exported.
  *	Views do not take this flag.
  *
  * DEVBUF_CREATE_UNCACHED, _HOST and _CONTIGUOUS get -EOPNOTSUPP where the
@@ -236,8 +237,9 @@ struct devbuf_device_info {
  *	memory, of any alignment and not zero; zero on every other device
  *	(-EINVAL). With @nbytes it may not wrap (-EOVERFLOW).
  *	DEVBUF_ALLOCATE pins it, and must come from the same address space.
- *	Memory that the caller itself may only read, and files mapped from a
- *	file system with write-back, give a buffer that is read only.
+ *	Memory that the caller itself may only read, and files mapped shared
+ *	from a file system with write-back, give a buffer that is read only.
+ *	(Kernels before 6.5 cannot pin the latter: -EOPNOTSUPP.)
  * @dtype: four bytes that the driver keeps and gives back, and never reads
  * @pad: zero
  * @out_id: the new id. This context's handle has every right.
