@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What the main operations cost, beside what the kernel has besides: one table.
+ *
+ * `make bench` runs it in a VM whose clock counts instructions. A figure is then the same from run
+ * to run and from machine to machine; it says how much is done, not how long it takes.
+ *
+ * `bench TEXT` prints only the rows whose name contains TEXT.
+ */
+#include "common.h"
+
+enum { DEVBUF, DMA_HEAP, UDMABUF, MEMFD, NR_COLUMNS };
+
+static const struct column {
+	const char *name;
+	/* Leaves a negative number in subject->device where the kernel has no such thing. */
+	void (*open)(struct subject *subject);
+} columns[NR_COLUMNS] = {
+	[DEVBUF] = { "devbuf", open_devbuf },
+	[DMA_HEAP] = { "dma-heap", open_heap },
+	[UDMABUF] = { "udmabuf", open_udmabuf },
+	[MEMFD] = { "memfd", open_memfd },
+};
+
+/* Rows of sizes end with a zero. */
+static const size_t any_size[] = { 4 * KIB, 0 };
+static const size_t each_size[] = { 4 * KIB, MIB, 16 * MIB, 0 };
+static const size_t copy_size[] = { 64, 4 * KIB, MIB, 0 };
+
+static const struct row {
+	const char *name;
+	const size_t *sizes;
+	/* It clears or copies all of the bytes. */
+	bool bulk;
+	const struct operation *by[NR_COLUMNS];
+} rows[] = {
+	{ .name = "system call (getppid)", .sizes = any_size, .by = { &devbuf_system_call } },
+	{ .name = "ioctl, unknown command",
+	  .sizes = any_size,
+	  .by = { &devbuf_unknown_command, &heap_unknown_command, &udmabuf_unknown_command } },
+	{ .name = "INFO", .sizes = any_size, .by = { &devbuf_info } },
+	{ .name = "QUERY", .sizes = any_size, .by = { &devbuf_query } },
+	{ .name = "create, allocate, destroy",
+	  .sizes = each_size,
+	  .bulk = true,
+	  .by = { &devbuf_cold, &heap_allocate, &udmabuf_create, &memfd_allocate } },
+	{ .name = "the same, memory reused", .sizes = each_size, .by = { &devbuf_warm } },
+	{ .name = "view: create, destroy", .sizes = any_size, .by = { &devbuf_view } },
+	{ .name = "view: create, allocate, destroy",
+	  .sizes = any_size,
+	  .by = { &devbuf_allocated_view } },
+	{ .name = "export, close", .sizes = any_size, .by = { &devbuf_export } },
+	{ .name = "map, touch pages, unmap",
+	  .sizes = each_size,
+	  .by = { &devbuf_map, &heap_map, &udmabuf_map, &memfd_map } },
+	{ .name = "sync begin, end",
+	  .sizes = any_size,
+	  .by = { &devbuf_sync, &heap_sync, &udmabuf_sync } },
+	{ .name = "copy in",
+	  .sizes = copy_size,
+	  .bulk = true,
+	  .by = { [DEVBUF] = &devbuf_copyin, [MEMFD] = &memfd_write } },
+	{ .name = "copy out",
+	  .sizes = copy_size,
+	  .bulk = true,
+	  .by = { [DEVBUF] = &devbuf_copyout, [MEMFD] = &memfd_read } },
+};
+
+static void run_operation(const struct operation *operation, struct subject *subject)
+{
+	double cost;
+
+	if (operation->begin)
+		operation->begin(subject);
+	cost = measure(operation->run, subject);
+	if (operation->end)
+		operation->end(subject);
+	printf(" %11.0f", cost);
+}
+
+static void print_row(const struct row *row, size_t nbytes, struct subject subjects[])
+{
+	printf("%-32s", row->name);
+	if (row->sizes != any_size)
+		printf("%9zu%c", nbytes, row->bulk ? '*' : ' ');
+	else
+		printf("%10s", "");
+	for (int i = 0; i < NR_COLUMNS; i++) {
+		if (!row->by[i] || subjects[i].device < 0) {
+			printf(" %11s", "-");
+			continue;
+		}
+		subjects[i].nbytes = nbytes;
+		run_operation(row->by[i], &subjects[i]);
+	}
+	printf("\n");
+	fflush(stdout);
+}
+
+static void print_head(void)
+{
+	if (clock_counts_instructions())
+		printf("Instructions, of the caller and the kernel together, for each operation.\n"
+		       "*: clears or copies all bytes, and each byte counts as an instruction.\n\n");
+	else
+		printf("NANOSECONDS of this machine for each operation, for its clock does not count\n"
+		       "instructions: compare them with nothing but each other.\n\n");
+	printf("%-32s%9s ", "operation", "bytes");
+	for (int i = 0; i < NR_COLUMNS; i++)
+		printf(" %11s", columns[i].name);
+	printf("\n");
+}
+
+static void print_missing(const struct subject subjects[])
+{
+	for (int i = 0; i < NR_COLUMNS; i++)
+		if (subjects[i].device < 0)
+			printf("This kernel has no %s.\n", columns[i].name);
+}
+
+int main(int argc, char **argv)
+{
+	const char *wanted = argc > 1 ? argv[1] : "";
+	struct subject subjects[NR_COLUMNS] = { 0 };
+
+	for (int i = 0; i < NR_COLUMNS; i++) {
+		columns[i].open(&subjects[i]);
+		subjects[i].bytes = new_memory(16 * MIB);
+		memset(subjects[i].bytes, 1, 16 * MIB);
+	}
+	await_idle_kernel();
+	print_head();
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		for (const size_t *size = rows[i].sizes; *size; size++)
+			if (strstr(rows[i].name, wanted))
+				print_row(&rows[i], *size, subjects);
+	print_missing(subjects);
+	return 0;
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The operations on devbuf that are measured. */
+#include "common.h"
+
+void open_devbuf(struct subject *subject)
+{
+	subject->device = open("/dev/devbuf", O_RDWR | O_CLOEXEC);
+}
+
+/* --- what a command costs --------------------------------------------------------------------- */
+
+static void system_call(struct subject *subject)
+{
+	(void)subject;
+	getppid();
+}
+
+const struct operation devbuf_system_call = { .run = system_call };
+
+static void unknown_command(struct subject *subject)
+{
+	do_command(subject->device, _IO(DEVBUF_IOC_TYPE, 0xff), NULL);
+}
+
+const struct operation devbuf_unknown_command = { .run = unknown_command };
+
+static void info(struct subject *subject)
+{
+	struct devbuf_info info = { .size = sizeof(info) };
+
+	must(do_command(subject->device, DEVBUF_INFO, &info));
+}
+
+const struct operation devbuf_info = { .run = info };
+
+/* --- buffers ---------------------------------------------------------------------------------- */
+
+static void begin_allocated(struct subject *subject)
+{
+	subject->id = new_allocated(subject->device, subject->nbytes);
+}
+
+static void end_allocated(struct subject *subject)
+{
+	must(do_destroy(subject->device, subject->id));
+}
+
+static void query_buffer(struct subject *subject)
+{
+	query(subject->device, subject->id);
+}
+
+const struct operation devbuf_query = { begin_allocated, query_buffer, end_allocated };
+
+static void create_cold(struct subject *subject)
+{
+	__u64 id = new_allocated(subject->device, subject->nbytes);
+
+	must(do_destroy(subject->device, id));
+}
+
+const struct operation devbuf_cold = { .run = create_cold };
+
+/* All but the first get the memory of the one before. */
+static void create_warm(struct subject *subject)
+{
+	__u64 id = new_allocated_flags(subject->device, subject->nbytes, DEVBUF_CREATE_REUSE);
+
+	must(do_destroy(subject->device, id));
+}
+
+const struct operation devbuf_warm = { .run = create_warm };
+
+static void create_view(struct subject *subject)
+{
+	__u64 view = new_view(subject->device, subject->id, 1, subject->nbytes - 1);
+
+	must(do_destroy(subject->device, view));
+}
+
+const struct operation devbuf_view = { begin_allocated, create_view, end_allocated };
+
+static void create_allocated_view(struct subject *subject)
+{
+	__u64 view = new_allocated_view(subject->device, subject->id, 1, subject->nbytes - 1);
+
+	must(do_destroy(subject->device, view));
+}
+
+const struct operation devbuf_allocated_view = {
+	begin_allocated,
+	create_allocated_view,
+	end_allocated,
+};
+
+static void export_buffer(struct subject *subject)
+{
+	close(new_export(subject->device, subject->id, DEVBUF_EXPORT_WRITE));
+}
+
+const struct operation devbuf_export = { begin_allocated, export_buffer, end_allocated };
+
+/* --- bytes ------------------------------------------------------------------------------------ */
+
+static void map(struct subject *subject)
+{
+	void *map =
+		new_mapping(subject->device, subject->id, subject->nbytes, PROT_READ | PROT_WRITE);
+
+	touch(map, subject->nbytes);
+	munmap(map, subject->nbytes);
+}
+
+const struct operation devbuf_map = { begin_allocated, map, end_allocated };
+
+static void begin_exported(struct subject *subject)
+{
+	begin_allocated(subject);
+	subject->buffer = new_export(subject->device, subject->id, DEVBUF_EXPORT_WRITE);
+}
+
+static void end_exported(struct subject *subject)
+{
+	close(subject->buffer);
+	end_allocated(subject);
+}
+
+static void sync_buffer(struct subject *subject)
+{
+	__u32 access = DEVBUF_SYNC_READ | DEVBUF_SYNC_WRITE;
+
+	must(do_sync(subject->device, subject->id, 0, subject->nbytes, access));
+	must(do_sync(subject->device, subject->id, 0, subject->nbytes, access | DEVBUF_SYNC_END));
+}
+
+const struct operation devbuf_sync = { begin_exported, sync_buffer, end_exported };
+
+static void copyin(struct subject *subject)
+{
+	must(do_copyin(subject->device, subject->id, 0, subject->bytes, subject->nbytes));
+}
+
+const struct operation devbuf_copyin = { begin_allocated, copyin, end_allocated };
+
+static void copyout(struct subject *subject)
+{
+	must(do_copyout(subject->device, subject->id, 0, subject->bytes, subject->nbytes));
+}
+
+const struct operation devbuf_copyout = { begin_allocated, copyout, end_allocated };
