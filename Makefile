@@ -160,13 +160,14 @@ build/tests/%.o: tests/%.c | $(harness)
 	@echo '  CC      $@'
 	$(q)$(CC) $(CPPFLAGS) $(CFLAGS) $(test_cflags) -c -o $@ $<
 
-# $(1): directory. fail and bench issue commands with the functions of the raw ABI's tests.
+# $(1): directory. All but unit issue commands with the functions of the raw ABI's tests.
 define vm_link
 build/tests/$(1)/%: build/tests/$(1)/%.o $(call common_obj,$(1),tests) \
-		$(if $(filter fail bench,$(1)),$(call common_obj,uapi,tests)) build/lib/libdevbuf.a
+		$(if $(filter fail bench clients,$(1)),$(call common_obj,uapi,tests)) build/lib/libdevbuf.a
 	$(q)$$(CC) $$(CFLAGS) $$(LDFLAGS) -static -pthread -o $$@ $$^ -luring
 endef
 $(foreach d,$(vm_dirs),$(eval $(call vm_link,$(d))))
+build/tests/clients/vivid: build/examples/v4l2/camera.o
 
 build/unit/lib/%.o: libdevbuf/src/%.c
 	@mkdir -p $(@D)

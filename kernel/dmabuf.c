@@ -180,8 +180,6 @@ static int devbuf_dmabuf_vmap(struct dma_buf *dmabuf, struct iosys_map *map)
 	struct devbuf_export_info *export = dmabuf->priv;
 	void *vaddr;
 
-	if (!export->writable)
-		return -EACCES;
 	if (export->nr_pages > UINT_MAX)
 		return -ENOMEM;
 	vaddr = vmap(devbuf_export_pages(export), export->nr_pages, VM_MAP,
@@ -212,18 +210,36 @@ static void devbuf_dmabuf_release(struct dma_buf *dmabuf)
 	devbuf_buffer_put(buffer);
 }
 
-static const struct dma_buf_ops devbuf_dmabuf_ops = {
-	.attach			= devbuf_dmabuf_attach,
-	.detach			= devbuf_dmabuf_detach,
-	.map_dma_buf		= devbuf_dmabuf_map,
-	.unmap_dma_buf		= devbuf_dmabuf_unmap,
-	.begin_cpu_access	= devbuf_dmabuf_begin_cpu_access,
-	.end_cpu_access		= devbuf_dmabuf_end_cpu_access,
-	.mmap			= devbuf_dmabuf_mmap,
-	.vmap			= devbuf_dmabuf_vmap,
-	.vunmap			= devbuf_dmabuf_vunmap,
-	.release		= devbuf_dmabuf_release,
+#define DEVBUF_DMABUF_OPS						\
+	.attach			= devbuf_dmabuf_attach,			\
+	.detach			= devbuf_dmabuf_detach,			\
+	.map_dma_buf		= devbuf_dmabuf_map,			\
+	.unmap_dma_buf		= devbuf_dmabuf_unmap,			\
+	.begin_cpu_access	= devbuf_dmabuf_begin_cpu_access,	\
+	.end_cpu_access		= devbuf_dmabuf_end_cpu_access,		\
+	.mmap			= devbuf_dmabuf_mmap,			\
+	.release		= devbuf_dmabuf_release
+
+/*
+ * A kernel mapping can be written to, so read-only exports have none. (Having
+ * one that fails would not do: the dma-buf core warns of that.)
+ */
+static const struct dma_buf_ops devbuf_dmabuf_ops[2] = {
+	[false] = {
+		DEVBUF_DMABUF_OPS,
+	},
+	[true] = {
+		DEVBUF_DMABUF_OPS,
+		.vmap		= devbuf_dmabuf_vmap,
+		.vunmap		= devbuf_dmabuf_vunmap,
+	},
 };
+
+static bool devbuf_dmabuf_is_ours(const struct dma_buf *dmabuf)
+{
+	return dmabuf->ops == &devbuf_dmabuf_ops[false] ||
+	       dmabuf->ops == &devbuf_dmabuf_ops[true];
+}
 
 static struct dma_buf *devbuf_export_new(struct devbuf_buffer *buffer,
 					 struct devbuf_storage *storage,
@@ -245,7 +261,7 @@ static struct dma_buf *devbuf_export_new(struct devbuf_buffer *buffer,
 	export->storage = storage;
 	export->writable = writable;
 
-	info.ops = &devbuf_dmabuf_ops;
+	info.ops = &devbuf_dmabuf_ops[writable];
 	info.size = export->nr_pages << PAGE_SHIFT;
 	info.flags = writable ? O_RDWR : O_RDONLY;
 	info.priv = export;
@@ -391,7 +407,7 @@ int devbuf_ioctl_import(struct devbuf_command *cmd)
 	dmabuf = dma_buf_get(arg->fd);
 	if (IS_ERR(dmabuf))
 		return PTR_ERR(dmabuf);
-	if (dmabuf->ops != &devbuf_dmabuf_ops)
+	if (!devbuf_dmabuf_is_ours(dmabuf))
 		goto out;
 	export = dmabuf->priv;
 	buffer = export->buffer;
