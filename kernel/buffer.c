@@ -102,7 +102,9 @@ void devbuf_buffer_drop_handle(struct devbuf_buffer *buffer)
 {
 	if (atomic_dec_and_test(&buffer->handles)) {
 		mutex_lock(&buffer->base->lock);
-		devbuf_exports_forget(buffer);
+		/* An import may just have given it another handle. */
+		if (!atomic_read(&buffer->handles))
+			devbuf_exports_forget(buffer);
 		mutex_unlock(&buffer->base->lock);
 	}
 	devbuf_buffer_put(buffer);

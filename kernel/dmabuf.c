@@ -300,20 +300,31 @@ void devbuf_exports_forget(struct devbuf_buffer *buffer)
 
 /*
  * Remember a dma_buf of the buffer's present memory, so that the next EXPORT
- * gives it again: while there is a handle, whose end makes us forget it.
+ * gives it again: while there is a handle, whose end makes us forget it. If
+ * another one was remembered meanwhile, that one it is.
+ *
+ * Consumes the reference on @dmabuf, and returns one on the dma_buf to use.
  */
-static void devbuf_exports_remember(struct devbuf_buffer *buffer,
-				    struct dma_buf *dmabuf)
+static struct dma_buf *devbuf_exports_remember(struct devbuf_buffer *buffer,
+					       struct dma_buf *dmabuf)
 {
 	const struct devbuf_export_info *export = dmabuf->priv;
+	struct dma_buf **known = &buffer->exports[export->writable];
 
-	lockdep_assert_held(&buffer->base->lock);
-	if (buffer->exports[export->writable] ||
-	    rcu_access_pointer(buffer->storage) != export->storage ||
+	mutex_lock(&buffer->base->lock);
+	if (rcu_access_pointer(buffer->storage) != export->storage ||
 	    !atomic_read(&buffer->handles))
-		return;
+		goto unlock;
+	if (*known) {
+		dma_buf_put(dmabuf);
+		dmabuf = *known;
+	} else {
+		*known = dmabuf;
+	}
 	get_dma_buf(dmabuf);
-	buffer->exports[export->writable] = dmabuf;
+unlock:
+	mutex_unlock(&buffer->base->lock);
+	return dmabuf;
 }
 
 /* The buffer's dma_buf of this mode, old or new, with a reference. */
@@ -327,17 +338,14 @@ static struct dma_buf *devbuf_export_get(struct devbuf_buffer *buffer,
 	storage = rcu_dereference_protected(buffer->storage,
 					    lockdep_is_held(&buffer->base->lock));
 	dmabuf = buffer->exports[writable];
-	if (!storage) {
+	if (!storage)
 		dmabuf = ERR_PTR(-ENODATA);
-	} else if (writable && storage->mem.read_only) {
+	else if (writable && storage->mem.read_only)
 		dmabuf = ERR_PTR(-EACCES);
-	} else if (dmabuf) {
+	else if (dmabuf)
 		get_dma_buf(dmabuf);
-	} else {
+	else
 		dmabuf = devbuf_export_new(buffer, storage, writable);
-		if (!IS_ERR(dmabuf))
-			devbuf_exports_remember(buffer, dmabuf);
-	}
 	mutex_unlock(&buffer->base->lock);
 	return dmabuf;
 }
@@ -380,6 +388,7 @@ int devbuf_ioctl_export(struct devbuf_command *cmd)
 	ret = devbuf_command_reply(cmd);
 	if (ret)
 		goto err_fd;
+	dmabuf = devbuf_exports_remember(buffer, dmabuf);
 	fd_install(fd, dmabuf->file);
 	devbuf_buffer_put(buffer);
 	return 0;
@@ -426,11 +435,8 @@ int devbuf_ioctl_import(struct devbuf_command *cmd)
 	ret = devbuf_command_reply(cmd);
 	if (!ret)
 		ret = devbuf_context_insert(cmd->context, buffer, &grant);
-	if (!ret) {
-		mutex_lock(&buffer->base->lock);
-		devbuf_exports_remember(buffer, dmabuf);
-		mutex_unlock(&buffer->base->lock);
-	}
+	if (!ret)
+		dmabuf = devbuf_exports_remember(buffer, dmabuf);
 out:
 	dma_buf_put(dmabuf);
 	return ret;

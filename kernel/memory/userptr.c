@@ -47,13 +47,13 @@ static void devbuf_userptr_uncharge(struct user_struct *user,
 }
 
 /* There are many reasons why pages cannot be pinned, and few errors of ours. */
-static int devbuf_userptr_error(long pinned)
+static int devbuf_userptr_error(int ret)
 {
-	switch (pinned) {
+	switch (ret) {
 	case -ENOMEM:
 	case -EINTR:
 	case -EOPNOTSUPP:
-		return pinned;
+		return ret;
 	default:
 		return -EFAULT;
 	}
@@ -72,7 +72,7 @@ static int devbuf_userptr_pin(struct devbuf_memory *mem, unsigned long nr_pages,
 						     nr_pages - mem->nr_pages),
 					       write, mem->pages + mem->nr_pages);
 		if (pinned <= 0) {
-			ret = devbuf_userptr_error(pinned);
+			ret = pinned ?: -EFAULT;
 			break;
 		}
 		mem->nr_pages += pinned;
@@ -118,8 +118,10 @@ static int devbuf_userptr_alloc(struct devbuf_device *device,
 		mem->read_only = true;
 		ret = devbuf_userptr_pin(mem, nr_pages, false);
 	}
-	if (ret)
+	if (ret) {
+		ret = devbuf_userptr_error(ret);
 		goto err_free;
+	}
 	mem->largest_page_shift = PAGE_SHIFT;
 	mem->private = user;
 	return 0;

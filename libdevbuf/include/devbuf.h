@@ -82,10 +82,11 @@ extern "C" {
  *	function gets -EPERM, and devbuf_unref() frees memory of the child's
  *	only. It opens its own connection. Mappings that were made before live
  *	on in the child. Buffers of the host allocator are shared with the
- *	child: it sees the same bytes.
+ *	child: it sees the same bytes. (As ever, what another thread was in the
+ *	middle of when the process forked stays locked in the child.)
  */
 
-/* DOC: Version and errors */
+/* --- Version and errors ----------------------------------------------------------------------- */
 
 #define DEVBUF_VERSION_MAJOR 0
 #define DEVBUF_VERSION_MINOR 1
@@ -107,7 +108,7 @@ DEVBUF_API const char *devbuf_version(void);
  */
 DEVBUF_API const char *devbuf_last_error(void);
 
-/* DOC: Element types */
+/* --- Element types ---------------------------------------------------------------------------- */
 
 /**
  * typedef devbuf_dtype - type of a buffer's elements: DLPack's DLDataType
@@ -241,7 +242,7 @@ DEVBUF_API const char *devbuf_dtype_name(devbuf_dtype dtype);
  */
 DEVBUF_API int devbuf_dtype_parse(const char *name, devbuf_dtype *out);
 
-/* DOC: Allocators */
+/* --- Allocators ------------------------------------------------------------------------------- */
 
 struct devbuf;
 struct devbuf_allocator;
@@ -411,7 +412,7 @@ DEVBUF_API void devbuf_allocator_unref(struct devbuf_allocator *a);
  */
 DEVBUF_API int devbuf_driver_instance(struct devbuf_allocator *a, uint8_t out[16]);
 
-/* DOC: Devices */
+/* --- Devices ---------------------------------------------------------------------------------- */
 
 /* Bytes of the longest device name, its NUL included. */
 #define DEVBUF_DEVICE_BYTES   32
@@ -460,6 +461,7 @@ DEVBUF_API int devbuf_driver_instance(struct devbuf_allocator *a, uint8_t out[16
  * @total_nbytes: bytes of memory that it has; 0 if it has none of its own
  * @free_nbytes: bytes of it that are free now; an estimate
  * @numa_node: the node that its memory is on, -1 when it is on none
+ * @reserved: zero
  */
 struct devbuf_device_props {
 	size_t size;
@@ -506,7 +508,7 @@ DEVBUF_API int devbuf_device_next(struct devbuf_allocator *a, uint64_t *cursor,
 DEVBUF_API int devbuf_device_find(struct devbuf_allocator *a, const char *device,
 				  struct devbuf_device_props *out);
 
-/* DOC: Buffers */
+/* --- Buffers ---------------------------------------------------------------------------------- */
 
 /**
  * devbuf_create - a base buffer, without memory yet
@@ -675,7 +677,7 @@ DEVBUF_API int devbuf_set_name(struct devbuf *b, const char *name);
  */
 DEVBUF_API int devbuf_get_name(struct devbuf *b, char out[DEVBUF_NAME_BYTES]);
 
-/* DOC: Memory of a buffer */
+/* --- Memory of a buffer ----------------------------------------------------------------------- */
 
 /**
  * devbuf_allocate - give the buffer its memory
@@ -716,7 +718,7 @@ DEVBUF_API bool devbuf_is_initialized(struct devbuf *b);
  */
 DEVBUF_API int devbuf_deallocate(struct devbuf *b);
 
-/* DOC: What the caller may do with a buffer: DEVBUF_MAY_* bits */
+/* What the caller may do with a buffer: DEVBUF_MAY_* bits. */
 #define DEVBUF_MAY_READ   (1U << 0)
 #define DEVBUF_MAY_WRITE  (1U << 1)
 #define DEVBUF_MAY_EXPORT (1U << 2)
@@ -776,7 +778,7 @@ DEVBUF_API int64_t devbuf_uop_refcount(const struct devbuf *b);
  */
 DEVBUF_API struct devbuf *devbuf_add_ref(struct devbuf *b, int64_t cnt);
 
-/* DOC: Copying between a buffer and the caller's memory */
+/* --- Copying between a buffer and the caller's memory ----------------------------------------- */
 
 /**
  * devbuf_copyin - fill the whole buffer
@@ -843,7 +845,7 @@ DEVBUF_API int devbuf_as_bytes(struct devbuf *b, void **out, size_t *nbytes);
 DEVBUF_API int devbuf_read_file(struct devbuf *b, size_t offset, int fd, int64_t file_offset,
 				size_t nbytes);
 
-/* DOC: Copying from buffer to buffer */
+/* --- Copying from buffer to buffer ------------------------------------------------------------ */
 
 /**
  * enum devbuf_copy_path - the way that bytes took from buffer to buffer
@@ -966,7 +968,7 @@ DEVBUF_API int devbuf_transfer(struct devbuf *dst, struct devbuf *src, bool *nat
  */
 DEVBUF_API int devbuf_copy_between(struct devbuf *dst, struct devbuf *src);
 
-/* DOC: Addresses, mappings, dma-bufs */
+/* --- Addresses, mappings, dma-bufs ------------------------------------------------------------ */
 
 /**
  * devbuf_addr - the buffer's address
@@ -992,8 +994,9 @@ DEVBUF_API int devbuf_addr(struct devbuf *b, uint64_t *out);
  * A buffer has one mapping; mapping it again gives the same, and each
  * devbuf_map() wants its devbuf_unmap(). -EBUSY when the mapping has less
  * protection than is asked for now, or shows memory that the buffer has since
- * been deallocated from: unmap it first. The last devbuf_unref() unmaps.
- * -EACCES without the right; -EOPNOTSUPP where the CPU cannot reach.
+ * been deallocated from: unmap it first. (That the owner of an imported buffer
+ * deallocated it is not noticed.) The last devbuf_unref() unmaps. -EACCES
+ * without the right; -EOPNOTSUPP where the CPU cannot reach.
  */
 DEVBUF_API int devbuf_map(struct devbuf *b, int prot, void **out);
 

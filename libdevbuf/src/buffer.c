@@ -4,7 +4,7 @@
 
 #include "internal.h"
 
-/* --- the struct -------------------------------------------------------------------------------- */
+/* --- the struct ------------------------------------------------------------------------------- */
 
 struct devbuf *dbuf_new(struct devbuf_allocator *a)
 {
@@ -52,7 +52,7 @@ int dbuf_range(const struct devbuf *b, size_t offset, size_t nbytes)
 	return 0;
 }
 
-/* --- create and view --------------------------------------------------------------------------- */
+/* --- create and view -------------------------------------------------------------------------- */
 
 /* @size elements of @dtype, in bytes. */
 static int extent(size_t size, devbuf_dtype dtype, size_t *nbytes)
@@ -188,7 +188,7 @@ int devbuf_view(struct devbuf *b, size_t size, devbuf_dtype dtype, int64_t offse
 	return 0;
 }
 
-/* --- references -------------------------------------------------------------------------------- */
+/* --- references ------------------------------------------------------------------------------- */
 
 struct devbuf *devbuf_ref(struct devbuf *b)
 {
@@ -234,7 +234,7 @@ void devbuf_unref(struct devbuf *b)
 	}
 }
 
-/* --- what does not change ---------------------------------------------------------------------- */
+/* --- what does not change --------------------------------------------------------------------- */
 
 uint64_t devbuf_id(const struct devbuf *b)
 {
@@ -307,7 +307,7 @@ struct devbuf *devbuf_add_ref(struct devbuf *b, int64_t cnt)
 	return b;
 }
 
-/* --- memory ------------------------------------------------------------------------------------ */
+/* --- memory ----------------------------------------------------------------------------------- */
 
 int devbuf_allocate(struct devbuf *b)
 {
@@ -431,7 +431,7 @@ int devbuf_ensure_allocated(struct devbuf *b)
 	return dbuf_ensure(b, &made);
 }
 
-/* --- names ------------------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------------------ */
 
 static int check_name(const char *name)
 {

@@ -10,7 +10,7 @@
 
 #include "driver.h"
 
-/* --- commands ---------------------------------------------------------------------------------- */
+/* --- commands --------------------------------------------------------------------------------- */
 
 static int command_once(const struct connection *c, unsigned long command, void *argument)
 {
@@ -48,7 +48,7 @@ int dbuf_command_copy(const struct connection *c, unsigned long command,
 	}
 }
 
-/* --- fork -------------------------------------------------------------------------------------- */
+/* --- fork ------------------------------------------------------------------------------------- */
 
 static void mark_ours(struct connection *c)
 {
@@ -77,7 +77,7 @@ bool dbuf_connection_forked(const struct connection *c)
 	return c->ours ? !*c->ours : c->pid != getpid();
 }
 
-/* --- open -------------------------------------------------------------------------------------- */
+/* --- open ------------------------------------------------------------------------------------- */
 
 static int open_node(const char *path)
 {
@@ -152,7 +152,7 @@ void dbuf_connection_close(struct connection *c)
 	free(c);
 }
 
-/* --- devices ----------------------------------------------------------------------------------- */
+/* --- devices ---------------------------------------------------------------------------------- */
 
 /* Under the lock. */
 static int add_device(struct connection *c, const struct devbuf_device_info *info)

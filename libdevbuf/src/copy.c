@@ -22,7 +22,7 @@ struct job {
 	enum devbuf_copy_path took;
 };
 
-/* --- locks ------------------------------------------------------------------------------------- */
+/* --- locks ------------------------------------------------------------------------------------ */
 
 /* Both roots, in the order of their ids; a root that is both, once. */
 static void lock_both(struct devbuf *a, struct devbuf *b)
@@ -45,7 +45,7 @@ static void unlock_both(struct devbuf *a, struct devbuf *b)
 		dbuf_unlock_data(b);
 }
 
-/* --- the allocator's own transfer -------------------------------------------------------------- */
+/* --- the allocator's own transfer ------------------------------------------------------------- */
 
 static bool alike(const struct devbuf *dst, const struct devbuf *src)
 {
@@ -76,7 +76,7 @@ static int run_transfer(struct job *j)
 					      j->nbytes, j->flags, &j->took);
 }
 
-/* --- straight from or to memory that the library can reach ------------------------------------- */
+/* --- straight from or to memory that the library can reach ------------------------------------ */
 
 static bool reachable(const struct devbuf *b)
 {
@@ -129,7 +129,7 @@ static int plan_direct(const struct job *j, struct devbuf_plan *plan)
 	return 0;
 }
 
-/* --- through a bounce buffer ------------------------------------------------------------------- */
+/* --- through a bounce buffer ------------------------------------------------------------------ */
 
 static bool can_bounce(const struct job *j)
 {
@@ -189,7 +189,7 @@ static int plan_bounce(const struct job *j, struct devbuf_plan *plan)
 	return 0;
 }
 
-/* --- the table --------------------------------------------------------------------------------- */
+/* --- the table -------------------------------------------------------------------------------- */
 
 struct way {
 	bool (*can)(const struct job *j);
@@ -249,7 +249,7 @@ static int run(const struct way *way, struct job *j)
 	return rc;
 }
 
-/* --- public ------------------------------------------------------------------------------------ */
+/* --- public ----------------------------------------------------------------------------------- */
 
 static int check_pair(const struct devbuf *dst, const struct devbuf *src)
 {

@@ -151,7 +151,7 @@ int dbuf_driver_lru(struct devbuf_allocator *inner, struct devbuf_allocator **ou
 	return 0;
 }
 
-/* --- what it is, what it serves ---------------------------------------------------------------- */
+/* --- what it is, what it serves --------------------------------------------------------------- */
 
 static int check_driver(const struct devbuf_allocator *a)
 {

@@ -29,13 +29,13 @@ struct connection {
 	size_t nr_devices;
 };
 
-/* --- connection.c: the one place that calls ioctl() -------------------------------------------- */
+/* --- connection.c: the one place that calls ioctl() ------------------------------------------- */
 
 int dbuf_connection_open(const char *path, struct connection **out);
 void dbuf_connection_close(struct connection *c);
 bool dbuf_connection_forked(const struct connection *c);
 
-/* A command that does all or nothing, begun again after signals. No words: 0 or a negative errno. */
+/* A command that does all or nothing, begun again after signals. A negative errno without words. */
 int dbuf_command(const struct connection *c, unsigned long command, void *argument);
 
 /* COPYIN or COPYOUT of one range; after a signal it goes on where it stopped. */
@@ -45,7 +45,7 @@ int dbuf_command_copy(const struct connection *c, unsigned long command,
 /* In words when it fails. -ENODEV: no such device. */
 int dbuf_connection_device(struct connection *c, const char *name, uint64_t *caps);
 
-/* --- driver.c ---------------------------------------------------------------------------------- */
+/* --- driver.c --------------------------------------------------------------------------------- */
 
 struct driver_allocator {
 	struct devbuf_allocator common;
@@ -66,7 +66,7 @@ static inline struct connection *dbuf_connection(const struct devbuf *b)
 /* A command about @b failed: which, of what, why. */
 int dbuf_driver_failed(int rc, const char *what, const struct devbuf *b);
 
-/* --- driver_buffer.c --------------------------------------------------------------------------- */
+/* --- driver_buffer.c -------------------------------------------------------------------------- */
 
 int dbuf_driver_create(struct devbuf *b);
 int dbuf_driver_view(struct devbuf *parent, size_t offset, struct devbuf *view);
@@ -79,7 +79,7 @@ int dbuf_driver_get_name(struct devbuf *b, char out[DEVBUF_NAME_BYTES]);
 int dbuf_driver_export(struct devbuf *b, int flags, int *fd, size_t *offset);
 int dbuf_driver_import(struct devbuf_allocator *a, int fd, struct devbuf **out);
 
-/* --- driver_copy.c ----------------------------------------------------------------------------- */
+/* --- driver_copy.c ---------------------------------------------------------------------------- */
 
 int dbuf_driver_copyin(struct devbuf *b, size_t offset, const void *src, size_t nbytes);
 int dbuf_driver_copyout(struct devbuf *b, size_t offset, void *dst, size_t nbytes);

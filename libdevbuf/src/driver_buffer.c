@@ -26,7 +26,7 @@ static devbuf_dtype dtype_from_uapi(__u32 value)
 	return dtype;
 }
 
-/* --- create, view, destroy --------------------------------------------------------------------- */
+/* --- create, view, destroy -------------------------------------------------------------------- */
 
 /* Reuse is of an LRU allocator, where the device has it, and the buffer does not pass by. */
 static uint32_t create_flags(const struct devbuf *b)
@@ -114,7 +114,7 @@ void dbuf_driver_release(struct devbuf *b)
 	destroy_handle(dbuf_connection(b), b->id);
 }
 
-/* --- state ------------------------------------------------------------------------------------- */
+/* --- state ------------------------------------------------------------------------------------ */
 
 int dbuf_driver_allocate(struct devbuf *b)
 {
@@ -181,7 +181,7 @@ int dbuf_driver_get_name(struct devbuf *b, char out[DEVBUF_NAME_BYTES])
 	return 0;
 }
 
-/* --- export and import ------------------------------------------------------------------------- */
+/* --- export and import ------------------------------------------------------------------------ */
 
 int dbuf_driver_export(struct devbuf *b, int flags, int *fd, size_t *offset)
 {

@@ -5,7 +5,7 @@
 
 #include "driver.h"
 
-/* --- copies ------------------------------------------------------------------------------------ */
+/* --- copies ----------------------------------------------------------------------------------- */
 
 static int copy(struct devbuf *b, unsigned long nr, size_t offset, const void *memory,
 		size_t nbytes)
@@ -125,7 +125,7 @@ int dbuf_driver_plan(struct devbuf *dst, struct devbuf *src, struct devbuf_plan 
 	return 0;
 }
 
-/* --- mappings ---------------------------------------------------------------------------------- */
+/* --- mappings --------------------------------------------------------------------------------- */
 
 static size_t in_page(const struct devbuf *b)
 {

@@ -34,7 +34,7 @@ int dbuf_fail(int error, const char *format, ...)
 	return error;
 }
 
-/* One errno has one meaning, that of the header; strerror() knows other ones. */
+/* One errno has one meaning, that of the header; strerror() knows what is not in it. */
 static const struct {
 	int error;
 	const char *reason;
@@ -64,11 +64,8 @@ static const struct {
 
 const char *dbuf_reason(int error)
 {
-	static _Thread_local char other[32];
-
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
 		if (reasons[i].error == error)
 			return reasons[i].reason;
-	snprintf(other, sizeof(other), "error %d", -error);
-	return other;
+	return strerror(-error);
 }

@@ -33,7 +33,7 @@
 
 #define DBUF_LOCAL_ID (UINT64_C(1) << 63)
 
-/* --- objects ----------------------------------------------------------------------------------- */
+/* --- objects ---------------------------------------------------------------------------------- */
 
 /* Buffers by id: one struct per id. One registry per connection, or per bottom allocator. */
 struct registry {
@@ -101,13 +101,13 @@ struct devbuf {
 };
 
 /*
- * How the buffers of an allocator work. Arguments have been checked, ranges lie
- * within the buffers, and the root's lock is held, except for create, view,
- * import, plan and the two that are asked of allocators; and the driver orders
- * copies itself (data_lock). Functions set the words of devbuf_last_error().
+ * How the buffers of an allocator work. Arguments have been checked, and ranges
+ * lie within the buffers. What changes a buffer or asks for its state runs with
+ * the lock of its root; what moves bytes (copyin to transfer, and sync) does if
+ * data_lock is set; the others without. Failures are told in words.
  */
 struct backend {
-	bool data_lock; /* copies want the lock of the root */
+	bool data_lock; /* the driver orders copies itself */
 
 	void (*destroy)(struct devbuf_allocator *a); /* frees it; dbuf_allocator_fini() */
 	bool (*forked)(const struct devbuf_allocator *a); /* optional: not ours after fork */
@@ -156,7 +156,7 @@ struct backend {
 extern const struct backend dbuf_local_backend;
 extern const struct backend dbuf_driver_backend;
 
-/* --- error.c ----------------------------------------------------------------------------------- */
+/* --- error.c ---------------------------------------------------------------------------------- */
 
 /* Set the words of devbuf_last_error(), and return @error, a negative errno. */
 int dbuf_fail(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -164,7 +164,7 @@ int dbuf_fail(int error, const char *format, ...) __attribute__((format(printf, 
 /* What a negative errno means here, to end a sentence. */
 const char *dbuf_reason(int error);
 
-/* --- spec.c ------------------------------------------------------------------------------------ */
+/* --- spec.c ----------------------------------------------------------------------------------- */
 
 /*
  * Structs that begin with their size_t size. Reading: @known bytes are ours, @least were published
@@ -178,7 +178,7 @@ int dbuf_spec_read(struct devbuf_spec *to, const struct devbuf_spec *from);
 int dbuf_device_name(char to[DEVBUF_DEVICE_BYTES], const char *from, int numa_node);
 bool dbuf_same_prefix(const char *device, const char *other);
 
-/* --- registry.c -------------------------------------------------------------------------------- */
+/* --- registry.c ------------------------------------------------------------------------------- */
 
 int dbuf_registry_init(struct registry *r);
 void dbuf_registry_fini(struct registry *r);
@@ -186,7 +186,7 @@ struct devbuf *dbuf_registry_get(struct registry *r, uint64_t id); /* with a ref
 struct devbuf *dbuf_registry_add(struct registry *r, struct devbuf *b); /* @b, or who was first */
 bool dbuf_registry_put(struct registry *r, struct devbuf *b); /* whether that was the last */
 
-/* --- allocator.c ------------------------------------------------------------------------------- */
+/* --- allocator.c ------------------------------------------------------------------------------ */
 
 int dbuf_allocator_init(struct devbuf_allocator *a, const struct backend *backend,
 			struct devbuf_allocator *inner);
@@ -195,7 +195,7 @@ bool dbuf_forked(const struct devbuf_allocator *a);
 int dbuf_allocator_usable(const struct devbuf_allocator *a); /* not NULL, not after fork */
 const struct devbuf_allocator *dbuf_allocator_bottom(const struct devbuf_allocator *a);
 
-/* --- buffer.c ---------------------------------------------------------------------------------- */
+/* --- buffer.c --------------------------------------------------------------------------------- */
 
 struct devbuf *dbuf_new(struct devbuf_allocator *a);
 void dbuf_free(struct devbuf *b);
@@ -234,12 +234,12 @@ static inline const struct backend *dbuf_backend(const struct devbuf *b)
 	return b->allocator->backend;
 }
 
-/* --- mapping.c --------------------------------------------------------------------------------- */
+/* --- mapping.c -------------------------------------------------------------------------------- */
 
 void dbuf_mapping_deallocated(struct devbuf *b); /* under the lock */
 void dbuf_mapping_release(struct devbuf *b); /* of a buffer that nobody uses */
 
-/* --- transfer.c -------------------------------------------------------------------------------- */
+/* --- transfer.c ------------------------------------------------------------------------------- */
 
 void dbuf_lock_data(struct devbuf *b);
 void dbuf_unlock_data(struct devbuf *b);
@@ -248,7 +248,7 @@ void dbuf_unlock_data(struct devbuf *b);
 #define DBUF_BOUNCE_NBYTES ((size_t)1 << 20)
 void *dbuf_bounce_new(size_t nbytes, size_t *chunk);
 
-/* --- local.c ----------------------------------------------------------------------------------- */
+/* --- local.c ---------------------------------------------------------------------------------- */
 
 /*
  * An allocator of hooks. Two things only the library's own have: no addr hook, when the address is
@@ -271,7 +271,7 @@ static inline struct local_allocator *dbuf_local(const struct devbuf_allocator *
 	return (struct local_allocator *)a; /* common is its first member */
 }
 
-/* --- lru.c, driver.c --------------------------------------------------------------------------- */
+/* --- lru.c, driver.c -------------------------------------------------------------------------- */
 
 int dbuf_driver_lru(struct devbuf_allocator *inner, struct devbuf_allocator **out);
 

@@ -44,7 +44,7 @@ static void *handle_of(const struct devbuf *b)
 	return b->base == b ? b->memory->handle : b->view_handle;
 }
 
-/* --- memory of a base -------------------------------------------------------------------------- */
+/* --- memory of a base ------------------------------------------------------------------------- */
 
 static int memory_new(struct devbuf *root)
 {
@@ -80,7 +80,7 @@ static void memory_drop(struct devbuf *root)
 	root->allocated = false;
 }
 
-/* --- life of a buffer -------------------------------------------------------------------------- */
+/* --- life of a buffer ------------------------------------------------------------------------- */
 
 static int local_create(struct devbuf *b)
 {
@@ -187,7 +187,7 @@ static bool local_supports_offset(const struct devbuf *b)
 	return ops_of(b)->offset;
 }
 
-/* --- copies ------------------------------------------------------------------------------------ */
+/* --- copies ----------------------------------------------------------------------------------- */
 
 static int local_copyin(struct devbuf *b, size_t offset, const void *src, size_t nbytes)
 {
@@ -282,7 +282,7 @@ static int local_plan(struct devbuf *dst, struct devbuf *src, struct devbuf_plan
 	return 0;
 }
 
-/* --- addresses and mappings -------------------------------------------------------------------- */
+/* --- addresses and mappings ------------------------------------------------------------------- */
 
 static int local_addr(struct devbuf *root, uint64_t *out)
 {
@@ -299,14 +299,16 @@ static int local_addr(struct devbuf *root, uint64_t *out)
 static int local_map(struct devbuf *b, int prot, struct mapping *m)
 {
 	struct memory *memory = b->base->memory;
+	void *addr = NULL;
 	int rc;
 
 	if (!ops_of(b)->map)
 		return dbuf_fail(-EOPNOTSUPP, "the allocator of %s has no mappings", b->device);
-	rc = ops_of(b)->map(user_of(b), memory->handle, b->offset, b->nbytes, prot, &m->addr);
-	if (rc)
+	rc = ops_of(b)->map(user_of(b), memory->handle, b->offset, b->nbytes, prot, &addr);
+	if (rc || !addr)
 		return hook_failed(rc, "map", b);
 	memory->users++;
+	m->addr = addr;
 	m->memory = memory;
 	return 0;
 }
@@ -327,7 +329,7 @@ static int local_sync(struct devbuf *b, size_t offset, size_t nbytes, unsigned i
 	return b->allocated ? 0 : dbuf_not_allocated(b);
 }
 
-/* --- the allocator ----------------------------------------------------------------------------- */
+/* --- the allocator ---------------------------------------------------------------------------- */
 
 static void local_destroy(struct devbuf_allocator *common)
 {

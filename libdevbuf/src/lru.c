@@ -115,7 +115,7 @@ static bool reuse(struct lru *l, const char *device, size_t nbytes, const struct
 	return true;
 }
 
-/* --- hooks ------------------------------------------------------------------------------------- */
+/* --- hooks ------------------------------------------------------------------------------------ */
 
 static int lru_alloc(void *user, const char *device, size_t nbytes, const struct devbuf_spec *spec,
 		     void **out_mem)

@@ -4,7 +4,7 @@
 
 #include "internal.h"
 
-/* --- under the lock of the root ---------------------------------------------------------------- */
+/* --- under the lock of the root --------------------------------------------------------------- */
 
 static void drop(struct devbuf *b)
 {
@@ -73,7 +73,7 @@ void dbuf_mapping_release(struct devbuf *b)
 	drop(b);
 }
 
-/* --- public ------------------------------------------------------------------------------------ */
+/* --- public ----------------------------------------------------------------------------------- */
 
 int devbuf_map(struct devbuf *b, int prot, void **out)
 {

@@ -75,7 +75,7 @@ int dbuf_spec_read(struct devbuf_spec *to, const struct devbuf_spec *from)
 	return 0;
 }
 
-/* --- names of devices -------------------------------------------------------------------------- */
+/* --- names of devices ------------------------------------------------------------------------- */
 
 /* Without a locale. */
 static bool is_letter(char c)

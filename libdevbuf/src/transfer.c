@@ -18,7 +18,7 @@ void dbuf_unlock_data(struct devbuf *b)
 		dbuf_unlock(b);
 }
 
-/* --- memory ------------------------------------------------------------------------------------ */
+/* --- memory ----------------------------------------------------------------------------------- */
 
 static int check_whole(const struct devbuf *b, const void *memory, size_t nbytes)
 {
@@ -129,7 +129,7 @@ void *dbuf_bounce_new(size_t nbytes, size_t *chunk)
 	return bounce;
 }
 
-/* --- files ------------------------------------------------------------------------------------- */
+/* --- files ------------------------------------------------------------------------------------ */
 
 /* Until @nbytes were read or the file ends; how many it were. */
 static int64_t read_all(int fd, void *to, size_t nbytes, int64_t file_offset)

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* A mapping is made of ordinary pages: others can pin them. */
-#include "common.h"
+#include "common_ring.h"
 
 #include <sys/uio.h>
 #include <sys/prctl.h>
-
-#include <liburing.h>
 
 #include "kselftest_harness.h"
 
@@ -73,36 +71,20 @@ TEST_F(pinning, by_direct_io_of_a_disk)
 	close(disk);
 }
 
-static void complete(struct io_uring *ring, int expected_result, struct __test_metadata *_metadata)
-{
-	struct io_uring_cqe *cqe;
-
-	must_libc(io_uring_submit_and_wait(ring, 1) < 0 ? -1 : 0);
-	must(io_uring_wait_cqe(ring, &cqe));
-	EXPECT_EQ(expected_result, cqe->res);
-	io_uring_cqe_seen(ring, cqe);
-}
-
 TEST_F(pinning, as_a_registered_buffer_of_io_uring)
 {
-	struct iovec vector = { .iov_base = self->map, .iov_len = NBYTES };
 	int memfd = new_memfd(NBYTES, 1);
 	struct io_uring ring;
-	int ret;
+	const char *reason = new_ring(&ring, self->map, NBYTES);
 
-	ret = io_uring_queue_init(4, &ring, 0);
-	if (ret == -ENOSYS || ret == -EPERM)
-		SKIP(return, "no io_uring here");
-	must(ret);
-	ASSERT_EQ(0, io_uring_register_buffers(&ring, &vector, 1));
-	io_uring_prep_read_fixed(io_uring_get_sqe(&ring), memfd, self->map, NBYTES, 0, 0);
-	complete(&ring, NBYTES, _metadata);
+	if (reason)
+		SKIP(return, "%s", reason);
+	EXPECT_EQ((int)NBYTES, ring_read(&ring, memfd, self->map, NBYTES));
 	EXPECT_TRUE(filled(self->map, NBYTES, 1));
 	EXPECT_TRUE(buffer_filled(self->ctx, self->id, 0, NBYTES, 1));
 
 	fill(self->map, NBYTES, 2);
-	io_uring_prep_write_fixed(io_uring_get_sqe(&ring), memfd, self->map, NBYTES, 0, 0);
-	complete(&ring, NBYTES, _metadata);
+	EXPECT_EQ((int)NBYTES, ring_write(&ring, memfd, self->map, NBYTES));
 	EXPECT_EQ((ssize_t)NBYTES, pread(memfd, self->map, NBYTES, 0));
 	EXPECT_TRUE(filled(self->map, NBYTES, 2));
 	io_uring_queue_exit(&ring);
@@ -112,28 +94,23 @@ TEST_F(pinning, as_a_registered_buffer_of_io_uring)
 /* The ring's pages are the buffer's, though buffer, mapping and context are gone. */
 TEST_F(pinning, as_a_registered_buffer_that_outlives_everything_else)
 {
-	struct iovec vector = { .iov_base = self->map, .iov_len = NBYTES };
 	int memfd = new_memfd(NBYTES, 0);
-	unsigned char *address = self->map;
+	unsigned char *contents;
 	struct io_uring ring;
-	int ret;
+	const char *reason = new_ring(&ring, self->map, NBYTES);
 
-	ret = io_uring_queue_init(4, &ring, 0);
-	if (ret == -ENOSYS || ret == -EPERM)
-		SKIP(return, "no io_uring here");
-	must(ret);
-	ASSERT_EQ(0, io_uring_register_buffers(&ring, &vector, 1));
+	if (reason)
+		SKIP(return, "%s", reason);
 	fill(self->map, NBYTES, 1);
 	must_libc(munmap(self->map, NBYTES));
 	close(self->ctx);
 	self->ctx = new_context();
 	for (int i = 0; i < 8; i++)
 		buffer_fill(self->ctx, new_allocated(self->ctx, NBYTES), NBYTES, 2);
-	io_uring_prep_write_fixed(io_uring_get_sqe(&ring), memfd, address, NBYTES, 0, 0);
-	complete(&ring, NBYTES, _metadata);
-	address = mmap(NULL, NBYTES, PROT_READ, MAP_SHARED, memfd, 0);
-	ASSERT_NE(MAP_FAILED, address);
-	EXPECT_TRUE(filled(address, NBYTES, 1));
+	EXPECT_EQ((int)NBYTES, ring_write(&ring, memfd, self->map, NBYTES));
+	contents = mmap(NULL, NBYTES, PROT_READ, MAP_SHARED, memfd, 0);
+	ASSERT_NE(MAP_FAILED, contents);
+	EXPECT_TRUE(filled(contents, NBYTES, 1));
 	io_uring_queue_exit(&ring);
 	close(memfd);
 }

@@ -3,11 +3,9 @@
  * DEVBUF_CREATE_REUSE: a context gets its own old memory back, bytes and all. Nobody else ever
  * does, and what anybody still holds is freed instead.
  */
-#include "common.h"
+#include "common_ring.h"
 
 #include <sys/uio.h>
-
-#include <liburing.h>
 
 #include "kselftest_harness.h"
 
@@ -241,25 +239,19 @@ TEST_F(reuse, memory_in_a_pipe_is_not_kept)
 TEST_F(reuse, memory_registered_with_io_uring_is_not_kept)
 {
 	unsigned char *map = new_mapping(self->ctx, self->id, NBYTES, PROT_READ | PROT_WRITE);
-	struct iovec vector = { .iov_base = map + 3 * PAGE, .iov_len = PAGE };
+	unsigned char *registered = map + 3 * PAGE;
 	int memfd = new_memfd(PAGE, 3);
-	struct io_uring_cqe *cqe;
 	struct io_uring ring;
-	int ret = io_uring_queue_init(4, &ring, 0);
+	const char *reason = new_ring(&ring, registered, PAGE);
 
-	if (ret == -ENOSYS || ret == -EPERM)
-		SKIP(return, "no io_uring here");
-	must(ret);
-	must(io_uring_register_buffers(&ring, &vector, 1));
+	if (reason)
+		SKIP(return, "%s", reason);
 	must_libc(munmap(map, NBYTES));
 	must(do_deallocate(self->ctx, self->id));
 	EXPECT_EQ(0, cached_nbytes(self->ctx));
 	expect_fresh(_metadata, self->ctx, self->id, NBYTES);
 	/* The ring still writes to the old memory, and so to nobody's. */
-	io_uring_prep_read_fixed(io_uring_get_sqe(&ring), memfd, vector.iov_base, PAGE, 0, 0);
-	must(io_uring_submit_and_wait(&ring, 1));
-	must(io_uring_wait_cqe(&ring, &cqe));
-	EXPECT_EQ((int)PAGE, cqe->res);
+	EXPECT_EQ((int)PAGE, ring_read(&ring, memfd, registered, PAGE));
 	EXPECT_TRUE(buffer_zero(self->ctx, self->id, 0, NBYTES));
 	io_uring_queue_exit(&ring);
 	close(memfd);

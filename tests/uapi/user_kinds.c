@@ -113,16 +113,6 @@ static unsigned char *make_disk(int prot, int flags)
 	return memory;
 }
 
-static unsigned char *make_disk_shared(void)
-{
-	return make_disk(PROT_READ | PROT_WRITE, MAP_SHARED);
-}
-
-static unsigned char *make_disk_shared_read_only(void)
-{
-	return make_disk(PROT_READ, MAP_SHARED);
-}
-
 static unsigned char *make_disk_private(void)
 {
 	return make_disk(PROT_READ | PROT_WRITE, MAP_PRIVATE);
@@ -137,8 +127,6 @@ FIXTURE_VARIANT_ADD(kind, memfd_shared_read_only){ make_memfd_shared_read_only, 
 FIXTURE_VARIANT_ADD(kind, memfd_private){ make_memfd_private, false, true };
 FIXTURE_VARIANT_ADD(kind, memfd_private_read_only){ make_memfd_private_read_only, true, false };
 FIXTURE_VARIANT_ADD(kind, devbuf_mapping){ make_devbuf_mapping, false, true };
-FIXTURE_VARIANT_ADD(kind, disk_shared){ make_disk_shared, true, true };
-FIXTURE_VARIANT_ADD(kind, disk_shared_read_only){ make_disk_shared_read_only, true, false };
 FIXTURE_VARIANT_ADD(kind, disk_private){ make_disk_private, false, true };
 
 FIXTURE_SETUP(kind)
@@ -224,6 +212,57 @@ TEST_F(kind, stays_when_it_is_unmapped)
 	must_libc(munmap(self->memory, NBYTES));
 	EXPECT_TRUE(buffer_filled(self->ctx, id, 0, NBYTES, 1));
 }
+
+/* --- shared mappings of files that are written back ------------------------------------------- */
+
+FIXTURE(written_back)
+{
+	int ctx;
+	unsigned char *memory;
+};
+
+FIXTURE_VARIANT(written_back)
+{
+	int prot;
+};
+
+FIXTURE_VARIANT_ADD(written_back, writable){ PROT_READ | PROT_WRITE };
+FIXTURE_VARIANT_ADD(written_back, read_only){ PROT_READ };
+
+FIXTURE_SETUP(written_back)
+{
+	self->ctx = new_context();
+	self->memory = make_disk(variant->prot, MAP_SHARED);
+	if (!self->memory)
+		SKIP(return, "no scratch disk");
+}
+
+FIXTURE_TEARDOWN(written_back)
+{
+	close(self->ctx);
+}
+
+TEST_F(written_back, file_gives_a_buffer_that_is_read_only)
+{
+	__u64 id;
+	int ret;
+
+	must(do_create_user(self->ctx, self->memory, NBYTES, &id));
+	ret = do_allocate(self->ctx, id);
+	if (ret == -EOPNOTSUPP)
+		SKIP(return, "this kernel cannot pin files that are written back");
+	ASSERT_EQ(0, ret);
+	EXPECT_TRUE(query(self->ctx, id).out_state & DEVBUF_STATE_READ_ONLY);
+	EXPECT_TRUE(buffer_filled(self->ctx, id, 0, NBYTES, 1));
+	EXPECT_EQ(-EACCES, do_copyin(self->ctx, id, 0, "x", 1));
+	EXPECT_EQ(-EACCES, do_export(self->ctx, id, DEVBUF_EXPORT_WRITE));
+	if (variant->prot & PROT_WRITE) {
+		fill(self->memory, NBYTES, 2);
+		EXPECT_TRUE(buffer_filled(self->ctx, id, 0, NBYTES, 2));
+	}
+}
+
+/* --- memory that changes ---------------------------------------------------------------------- */
 
 FIXTURE(changing)
 {

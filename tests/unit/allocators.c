@@ -2,7 +2,7 @@
 /* Allocators of the caller's own: with all hooks, without some, and with failing ones. */
 #include "mine.h"
 
-/* --- creation ---------------------------------------------------------------------------------- */
+/* --- creation --------------------------------------------------------------------------------- */
 
 TEST_F(own, create_wants_the_required_hooks)
 {
@@ -52,7 +52,7 @@ TEST_F(own, create_with_hooks_of_another_size)
 	EXPECT_EQ((void *)1, out);
 }
 
-/* --- all hooks --------------------------------------------------------------------------------- */
+/* --- all hooks -------------------------------------------------------------------------------- */
 
 TEST_F(own, alloc_gets_device_nbytes_and_spec)
 {
@@ -195,7 +195,7 @@ TEST_F(own, read_file_by_the_hook)
 	devbuf_unref(b);
 }
 
-/* --- without the optional ones ----------------------------------------------------------------- */
+/* --- without the optional ones ---------------------------------------------------------------- */
 
 TEST_F(own, without_offset)
 {
@@ -259,7 +259,7 @@ TEST_F(own, without_map_and_detach)
 	devbuf_unref(b);
 }
 
-/* --- hooks that fail --------------------------------------------------------------------------- */
+/* --- hooks that fail -------------------------------------------------------------------------- */
 
 TEST_F(own, alloc_fails)
 {

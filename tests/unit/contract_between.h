@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The contract: copies from buffer to buffer. A part of contract.c. */
+/* The contract: copies from buffer to buffer. Part of contract.c. */
 
-/* --- from buffer to buffer --------------------------------------------------------------------- */
+/* --- from buffer to buffer -------------------------------------------------------------------- */
 
 TEST_F(contract, supports_transfer)
 {

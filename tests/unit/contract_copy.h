@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The contract: copies between a buffer and the caller's memory, or a file. A part of contract.c. */
+/* The contract: copies between a buffer and the caller's memory or a file. Part of contract.c. */
 
-/* --- copyin, copyout --------------------------------------------------------------------------- */
+/* --- copyin, copyout -------------------------------------------------------------------------- */
 
 TEST_F(contract, copyin_and_copyout)
 {

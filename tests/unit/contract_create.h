@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The contract: create, specs, memory of the caller's own. A part of contract.c. */
+/* The contract: create, specs, memory of the caller's own. Part of contract.c. */
 
-/* --- create ------------------------------------------------------------------------------------ */
+/* --- create ----------------------------------------------------------------------------------- */
 
 TEST_F(contract, create_gives_an_unallocated_base)
 {
@@ -308,7 +308,7 @@ TEST_F(contract, uncached_memory_is_memory)
 	devbuf_unref(b);
 }
 
-/* --- external memory --------------------------------------------------------------------------- */
+/* --- external memory -------------------------------------------------------------------------- */
 
 #define EXTERNAL_DEVICE (variant->driver ? "USER" : "SYSTEM")
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What is true of the driver only: devices, external memory, export and import. A part of contract.c. */
+/* True of the driver only: devices, external memory, export and import. Part of contract.c. */
 
-/* --- of the driver only ------------------------------------------------------------------------ */
+/* --- of the driver only ----------------------------------------------------------------------- */
 
 FIXTURE(on_driver)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What is true of the driver only: after fork, and with threads that import. A part of contract.c. */
+/* True of the driver only: after fork, and with threads that import. Part of contract.c. */
 
 /* Every function that returns an errno, called by a child. */
 static int child_calls(struct devbuf_allocator *a, struct devbuf *b, int fd)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What is true of the host allocator only. A part of contract.c. */
+/* True of the host allocator only. Part of contract.c. */
 
-/* --- of the host allocator only ---------------------------------------------------------------- */
+/* --- of the host allocator only --------------------------------------------------------------- */
 
 FIXTURE(on_host)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The contract: mappings, addresses, sync. A part of contract.c. */
+/* The contract: mappings, addresses, sync. Part of contract.c. */
 
-/* --- mappings and addresses -------------------------------------------------------------------- */
+/* --- mappings and addresses ------------------------------------------------------------------- */
 
 TEST_F(contract, map_a_buffer)
 {

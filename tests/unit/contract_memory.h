@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The contract: allocate, deallocate, reuse. A part of contract.c. */
+/* The contract: allocate, deallocate, reuse. Part of contract.c. */
 
-/* --- allocate, deallocate ---------------------------------------------------------------------- */
+/* --- allocate, deallocate --------------------------------------------------------------------- */
 
 TEST_F(contract, allocate_a_base)
 {
@@ -190,7 +190,7 @@ TEST_F(contract, supports_offset)
 	devbuf_unref(b);
 }
 
-/* --- reuse ------------------------------------------------------------------------------------- */
+/* --- reuse ------------------------------------------------------------------------------------ */
 
 TEST_F(contract, memory_is_zero_unless_it_is_reused)
 {

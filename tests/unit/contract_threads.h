@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The contract: NULL, words, threads, mappings after fork. A part of contract.c. */
+/* The contract: NULL, words, threads, mappings after fork. Part of contract.c. */
 
-/* --- NULL, words, threads, fork ---------------------------------------------------------------- */
+/* --- NULL, words, threads, fork --------------------------------------------------------------- */
 
 TEST_F(contract, what_is_asked_of_null)
 {

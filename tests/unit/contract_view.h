@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The contract: views, references, ids, names. A part of contract.c. */
+/* The contract: views, references, ids, names. Part of contract.c. */
 
-/* --- views ------------------------------------------------------------------------------------- */
+/* --- views ------------------------------------------------------------------------------------ */
 
 TEST_F(contract, view_names_a_range_of_its_base)
 {
@@ -149,7 +149,7 @@ TEST_F(contract, views_see_the_same_bytes)
 	devbuf_unref(b);
 }
 
-/* --- references and ids ------------------------------------------------------------------------ */
+/* --- references and ids ----------------------------------------------------------------------- */
 
 TEST_F(contract, references_are_counted)
 {

@@ -35,7 +35,7 @@ static const int errnos[] = {
 	ETIMEDOUT,  EIO,       ECANCELED, ENOTTY, E2BIG,  EDOM,
 };
 
-/* --- open -------------------------------------------------------------------------------------- */
+/* --- open ------------------------------------------------------------------------------------- */
 
 static int open_with(struct devbuf_info reply, int error)
 {
@@ -110,7 +110,7 @@ TEST_F(driver, instance)
 	EXPECT_EQ(0, memcmp(uuid, "instance of mock", 16));
 }
 
-/* --- devices ----------------------------------------------------------------------------------- */
+/* --- devices ---------------------------------------------------------------------------------- */
 
 TEST_F(driver, devices_are_walked_once)
 {
@@ -163,7 +163,7 @@ TEST_F(driver, device_props)
 	EXPECT_EQ(5, cursor);
 }
 
-/* --- create, view ------------------------------------------------------------------------------ */
+/* --- create, view ----------------------------------------------------------------------------- */
 
 static int create_with(struct devbuf_allocator *a, const char *device, struct devbuf_spec spec,
 		       struct devbuf_create expected)
@@ -287,7 +287,7 @@ TEST_F(driver, what_fails_here_asks_nothing_of_the_driver)
 	unref_mocked(b);
 }
 
-/* --- memory and state -------------------------------------------------------------------------- */
+/* --- memory and state ------------------------------------------------------------------------- */
 
 TEST_F(driver, allocate_and_deallocate)
 {
@@ -385,7 +385,7 @@ TEST_F(driver, commands_begin_again_after_a_signal)
 	unref_mocked(b);
 }
 
-/* --- copies ------------------------------------------------------------------------------------ */
+/* --- copies ----------------------------------------------------------------------------------- */
 
 TEST_F(driver, copies_are_one_range)
 {

@@ -162,7 +162,7 @@ int madvise(void *addr, size_t length, int advice)
 	return (int)syscall(SYS_madvise, addr, length, advice);
 }
 
-/* --- what most tests begin with ---------------------------------------------------------------- */
+/* --- what most tests begin with --------------------------------------------------------------- */
 
 static inline void expect_info(void)
 {

@@ -30,7 +30,7 @@ FIXTURE_TEARDOWN(driver)
 	EXPECT_EQ(0, leaks_found());
 }
 
-/* --- mappings ---------------------------------------------------------------------------------- */
+/* --- mappings --------------------------------------------------------------------------------- */
 
 /* The node is a memfd: what lies at id times page size is what a mapping must show. */
 static void fill_node(__u64 id, size_t nbytes, unsigned int seed)
@@ -127,7 +127,7 @@ TEST_F(driver, map_fails)
 	unref_mocked(b);
 }
 
-/* --- export ------------------------------------------------------------------------------------ */
+/* --- export ----------------------------------------------------------------------------------- */
 
 static void expect_export(__u64 id, __u32 flags, int error, int fd, __u64 offset)
 {
@@ -190,7 +190,7 @@ TEST_F(driver, export_allocates_and_takes_back)
 	unref_mocked(b);
 }
 
-/* --- import ------------------------------------------------------------------------------------ */
+/* --- import ----------------------------------------------------------------------------------- */
 
 static void expect_import(int fd, int error, __u64 id)
 {
@@ -353,7 +353,7 @@ TEST_F(driver, open_id_and_references)
 	devbuf_allocator_unref(lru);
 }
 
-/* --- fork -------------------------------------------------------------------------------------- */
+/* --- fork ------------------------------------------------------------------------------------- */
 
 static int child(struct devbuf_allocator *a, struct devbuf *b, struct devbuf *v)
 {

@@ -124,6 +124,7 @@ static int mine_map(void *user, void *mem, size_t offset, size_t nbytes, int pro
 
 	(void)nbytes;
 	(void)prot;
+	*out_addr = mem; /* whatever happens: not to be believed after a failure */
 	if (m->fail_map)
 		return m->error;
 	m->maps++;
