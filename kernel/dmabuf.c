@@ -89,9 +89,15 @@ static struct sg_table *devbuf_dmabuf_map(struct dma_buf_attachment *attachment,
 	if (!a->export->writable && dir != DMA_TO_DEVICE)
 		return ERR_PTR(-EACCES);
 
+	/*
+	 * Mapping and syncing are two steps, since other devices may have the
+	 * same bytes mapped: what the DMA API checks for those who map once.
+	 */
 	mutex_lock(&storage->lock);
-	ret = a->mapped ? -EBUSY : dma_map_sgtable(a->dev, &a->sgt, dir, 0);
+	ret = a->mapped ? -EBUSY : dma_map_sgtable(a->dev, &a->sgt, dir,
+						   DMA_ATTR_SKIP_CPU_SYNC);
 	if (!ret) {
+		dma_sync_sgtable_for_device(a->dev, &a->sgt, dir);
 		a->mapped = true;
 		a->dir = dir;
 	}
@@ -107,7 +113,8 @@ static void devbuf_dmabuf_unmap(struct dma_buf_attachment *attachment,
 
 	mutex_lock(&storage->lock);
 	a->mapped = false;
-	dma_unmap_sgtable(a->dev, sgt, dir, 0);
+	dma_sync_sgtable_for_cpu(a->dev, sgt, dir);
+	dma_unmap_sgtable(a->dev, sgt, dir, DMA_ATTR_SKIP_CPU_SYNC);
 	mutex_unlock(&storage->lock);
 }
 

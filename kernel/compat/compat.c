@@ -123,7 +123,12 @@ static int devbuf_gup_flags(const struct vm_area_struct *vma, bool write)
 			return -EOPNOTSUPP;
 		return FOLL_LONGTERM | (write ? FOLL_WRITE : 0);
 	}
-	/* FOLL_FORCE makes the pages of a read-only private mapping its own. */
+	/*
+	 * FOLL_FORCE makes the pages of a read-only private mapping its own; but
+	 * it would not stop at one that may not even be read.
+	 */
+	if (!(vma->vm_flags & VM_READ))
+		return -EFAULT;
 	return FOLL_LONGTERM | FOLL_WRITE | (write ? 0 : FOLL_FORCE);
 }
 

@@ -134,8 +134,9 @@ struct devbuf_info {
  * DEVBUF_CAP_MAP
  *	mmap()
  * DEVBUF_CAP_PINNABLE
- *	a mapping is made of ordinary pages: direct I/O, io_uring registered
- *	buffers and RDMA accept it. Uncached buffers are mapped so too.
+ *	a mapping is made of ordinary pages: direct I/O, RDMA and io_uring's
+ *	registered buffers accept it (the last not in Linux 6.1, which registers
+ *	no files but those of shmem). Uncached buffers are mapped so too.
  * DEVBUF_CAP_EXPORT
  *	dma-buf export
  * DEVBUF_CAP_UNCACHED
