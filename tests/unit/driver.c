@@ -6,28 +6,6 @@
  */
 #include "driver_mock.h"
 
-FIXTURE(driver)
-{
-	struct devbuf_allocator *a;
-	size_t page;
-};
-
-FIXTURE_SETUP(driver)
-{
-	remember_memory();
-	self->page = (size_t)sysconf(_SC_PAGESIZE);
-	ASSERT_OK(open_mock(&self->a));
-}
-
-FIXTURE_TEARDOWN(driver)
-{
-	devbuf_allocator_unref(self->a);
-	EXPECT_EQ(0, mock.surprises);
-	EXPECT_EQ(mock.nr_steps, mock.done);
-	close(mock.node);
-	EXPECT_EQ(0, leaks_found());
-}
-
 /* The header's list, and one that is not in it. */
 static const int errnos[] = {
 	EINVAL,     EOVERFLOW, ENOENT,    EACCES, EPERM,  EALREADY, EBUSY,

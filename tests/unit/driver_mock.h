@@ -349,4 +349,27 @@ static inline void unref_mocked(struct devbuf *b)
 	devbuf_unref(b);
 }
 
+/* A connection to the mock, which gets what it expects, and no more. */
+FIXTURE(driver)
+{
+	struct devbuf_allocator *a;
+	size_t page;
+};
+
+FIXTURE_SETUP(driver)
+{
+	remember_memory();
+	self->page = (size_t)sysconf(_SC_PAGESIZE);
+	ASSERT_OK(open_mock(&self->a));
+}
+
+FIXTURE_TEARDOWN(driver)
+{
+	devbuf_allocator_unref(self->a);
+	EXPECT_EQ(0, mock.surprises);
+	EXPECT_EQ(mock.nr_steps, mock.done);
+	close(mock.node);
+	EXPECT_EQ(0, leaks_found());
+}
+
 #endif /* DEVBUF_TESTS_UNIT_DRIVER_MOCK_H */

@@ -8,28 +8,6 @@
 
 #define ALLOCATED (DEVBUF_STATE_BASE_ALLOCATED | DEVBUF_STATE_ALLOCATED)
 
-FIXTURE(driver)
-{
-	struct devbuf_allocator *a;
-	size_t page;
-};
-
-FIXTURE_SETUP(driver)
-{
-	remember_memory();
-	self->page = (size_t)sysconf(_SC_PAGESIZE);
-	ASSERT_OK(open_mock(&self->a));
-}
-
-FIXTURE_TEARDOWN(driver)
-{
-	devbuf_allocator_unref(self->a);
-	EXPECT_EQ(0, mock.surprises);
-	EXPECT_EQ(mock.nr_steps, mock.done);
-	close(mock.node);
-	EXPECT_EQ(0, leaks_found());
-}
-
 /* --- mappings --------------------------------------------------------------------------------- */
 
 /* The node is a memfd: what lies at id times page size is what a mapping must show. */
