@@ -51,7 +51,8 @@ static struct devbuf_storage *devbuf_buffer_detach(struct devbuf_buffer *buffer)
 	struct devbuf_storage *storage;
 
 	lockdep_assert_held(&buffer->base->lock);
-	storage = rcu_dereference_protected(buffer->storage, true);
+	storage = rcu_dereference_protected(buffer->storage,
+					    lockdep_is_held(&buffer->base->lock));
 	RCU_INIT_POINTER(buffer->storage, NULL);
 	list_del_init(&buffer->view_entry);
 	devbuf_exports_forget(buffer);
@@ -134,7 +135,10 @@ struct devbuf_storage *devbuf_buffer_get_storage(struct devbuf_buffer *buffer)
 			return NULL;
 		if (!held)
 			continue;
-		/* Pairs with the cleared pointer before refcount_dec_if_one(). */
+		/*
+		 * The count first, then the pointer: whoever keeps the memory
+		 * for reuse clears the pointer before the count.
+		 */
 		smp_mb__after_atomic();
 		if (rcu_access_pointer(buffer->storage) == storage)
 			return storage;
@@ -326,7 +330,8 @@ static int devbuf_buffer_attach(struct devbuf_buffer *buffer,
 	int ret = -EAGAIN;
 
 	mutex_lock(&base->lock);
-	storage = rcu_dereference_protected(base->storage, true);
+	storage = rcu_dereference_protected(base->storage,
+					    lockdep_is_held(&base->lock));
 	if (rcu_access_pointer(buffer->storage) || !storage == !fresh)
 		goto unlock;
 	if (fresh)

@@ -190,6 +190,7 @@ int devbuf_coherence_begin(struct devbuf_storage *storage, u64 pos, u64 nbytes,
 	const struct devbuf_range range = { pos, pos + nbytes };
 	int ret;
 
+	/* Without the lock: an export made just now is not ordered against us. */
 	if (list_empty_careful(&storage->exports))
 		return 0;
 	ret = devbuf_coherence_wait(storage, &range, write);
@@ -248,7 +249,7 @@ int devbuf_ioctl_sync(struct devbuf_command *cmd)
 	if (!storage)
 		goto out;
 	ret = 0;
-	pos = storage->mem.first_byte + buffer->offset + arg->offset;
+	pos = devbuf_buffer_pos(buffer) + arg->offset;
 	if (arg->flags & DEVBUF_SYNC_END)
 		devbuf_coherence_end(storage, pos, arg->nbytes, write);
 	else

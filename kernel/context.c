@@ -256,13 +256,16 @@ int devbuf_context_drop(struct devbuf_context *context, u64 id,
  * Mappings and dma-bufs are whole pages: whoever gets one sees the bytes around
  * the buffer too. The bytes before the beginning and after the end of the base
  * belong to nobody else: whoever reaches the edge of the base has them.
+ *
+ * Return: whether it does.
  */
 bool devbuf_grant_reaches_pages(const struct devbuf_grant *grant,
 				const struct devbuf_buffer *buffer)
 {
-	u64 skew = offset_in_page(buffer->base->user_addr);
-	u64 start = ALIGN_DOWN(buffer->offset + skew, PAGE_SIZE);
-	u64 end = ALIGN(buffer->offset + buffer->nbytes + skew, PAGE_SIZE);
+	u64 skew = devbuf_base_skew(buffer->base);
+	u64 pos = devbuf_buffer_pos(buffer);
+	u64 start = ALIGN_DOWN(pos, PAGE_SIZE);
+	u64 end = ALIGN(pos + buffer->nbytes, PAGE_SIZE);
 
 	start = start > skew ? start - skew : 0;
 	end = min(end - skew, buffer->base->nbytes);

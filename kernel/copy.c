@@ -12,12 +12,6 @@
 
 #include "devbuf_private.h"
 
-/* Commands of up to this many ranges need no allocation. */
-#define DEVBUF_COPY_FEW		4
-
-/* Bytes that are copied between two looks at signals. */
-#define DEVBUF_COPY_STEP	SZ_1M
-
 /**
  * struct devbuf_copy_piece - a range on its way
  * @range: as the caller gave it
@@ -49,7 +43,7 @@ static int devbuf_end_hold(struct devbuf_context *context, struct devbuf_end *en
 	end->storage = storage;
 	end->id = id;
 	end->buffer_nbytes = buffer->nbytes;
-	end->buffer_pos = storage->mem.first_byte + buffer->offset;
+	end->buffer_pos = devbuf_buffer_pos(buffer);
 	if (!(buffer->device->caps & DEVBUF_CAP_COPY))
 		ret = -EOPNOTSUPP;
 	else if (write && storage->mem.read_only)

@@ -44,6 +44,7 @@
 #ifndef DEVBUF_PRIVATE_H
 #define DEVBUF_PRIVATE_H
 
+#include <linux/atomic.h>
 #include <linux/dma-direction.h>
 #include <linux/hashtable.h>
 #include <linux/kref.h>
@@ -51,8 +52,10 @@
 #include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/overflow.h>
+#include <linux/rcupdate.h>
 #include <linux/refcount.h>
 #include <linux/scatterlist.h>
+#include <linux/sizes.h>
 #include <linux/spinlock.h>
 #include <linux/xarray.h>
 #include <linux/devbuf.h>
@@ -63,6 +66,8 @@ struct devbuf_buffer;
 struct devbuf_context;
 struct dma_buf;
 struct seq_file;
+
+static_assert(BITS_PER_LONG == 64, "ids are indexes of an xarray");
 
 /*
  * Every object is charged to its user, and a user at his limit gets -ENOMEM;
@@ -154,8 +159,8 @@ int devbuf_ioctl_device_info(struct devbuf_command *cmd);
  * @last_export: serial of the last
  * @attachments: every attachment of every export
  * @file: weak; the pseudo-file that its mappings belong to, while there are any
- * @owner: serial of the context that allocated it, if it may be reused there;
- *	else zero
+ * @reuse_serial: serial of the context that allocated it, if it may be reused
+ *	there; else zero
  * @reuse: the kept storages that it is among
  * @reuse_entry: in @reuse's hash; under its lock
  * @reuse_order: in @reuse's list, oldest first; under its lock. Afterwards in
@@ -174,7 +179,7 @@ struct devbuf_storage {
 	struct list_head attachments;
 	struct file *file;
 
-	u64 owner;
+	u64 reuse_serial;
 	struct devbuf_reuse *reuse;
 	struct hlist_node reuse_entry;
 	struct list_head reuse_order;
@@ -216,7 +221,7 @@ static inline void *devbuf_storage_span(const struct devbuf_storage *storage,
 }
 
 /* Bytes between the beginning of the first page and the end of the last. */
-static inline u64 devbuf_storage_nbytes(const struct devbuf_storage *storage)
+static inline u64 devbuf_storage_pages_nbytes(const struct devbuf_storage *storage)
 {
 	return (u64)storage->mem.nr_pages << PAGE_SHIFT;
 }
@@ -319,6 +324,21 @@ static inline int devbuf_check_range(u64 offset, u64 nbytes, u64 limit)
 	if (check_add_overflow(offset, nbytes, &end))
 		return -EOVERFLOW;
 	return nbytes && end <= limit ? 0 : -EINVAL;
+}
+
+/*
+ * Where the base begins in its first page: memory of the caller's begins
+ * anywhere, all other at the page.
+ */
+static inline u64 devbuf_base_skew(const struct devbuf_buffer *base)
+{
+	return offset_in_page(base->user_addr);
+}
+
+/* Where a buffer begins, in bytes from the first page of its storage. */
+static inline u64 devbuf_buffer_pos(const struct devbuf_buffer *buffer)
+{
+	return devbuf_base_skew(buffer->base) + buffer->offset;
 }
 
 static inline bool devbuf_buffer_is_view(const struct devbuf_buffer *buffer)
@@ -448,6 +468,12 @@ int devbuf_mmap_open(void);
 void devbuf_mmap_close(void);
 
 /* ---- copy.c, transfer.c: moving bytes ---- */
+
+/* Commands of up to this many ranges need no allocation. */
+#define DEVBUF_COPY_FEW		4
+
+/* Bytes that the CPU copies between two looks at signals. */
+#define DEVBUF_COPY_STEP	SZ_1M
 
 int devbuf_ioctl_copyin(struct devbuf_command *cmd);
 int devbuf_ioctl_copyout(struct devbuf_command *cmd);

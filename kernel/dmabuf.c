@@ -260,7 +260,7 @@ static struct dma_buf *devbuf_export_new(struct devbuf_buffer *buffer,
 	export = kzalloc(sizeof(*export), DEVBUF_GFP);
 	if (!export)
 		return ERR_PTR(-ENOMEM);
-	start = storage->mem.first_byte + buffer->offset;
+	start = devbuf_buffer_pos(buffer);
 	end = start + buffer->nbytes;
 	export->first_page = start >> PAGE_SHIFT;
 	export->nr_pages = DIV_ROUND_UP_ULL(end, PAGE_SIZE) - export->first_page;
@@ -390,7 +390,7 @@ int devbuf_ioctl_export(struct devbuf_command *cmd)
 	}
 
 	arg->out_fd = fd;
-	arg->out_offset = offset_in_page(buffer->base->user_addr + buffer->offset);
+	arg->out_offset = offset_in_page(devbuf_buffer_pos(buffer));
 	arg->out_nbytes = buffer->nbytes;
 	ret = devbuf_command_reply(cmd);
 	if (ret)

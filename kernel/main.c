@@ -131,11 +131,11 @@ static long devbuf_ioctl(struct file *file, unsigned int number,
 	unsigned int nr = _IOC_NR(number);
 	int ret;
 
-	if (nr >= ARRAY_SIZE(devbuf_commands) ||
-	    devbuf_commands[nr].cmd != number)
+	if (nr >= ARRAY_SIZE(devbuf_commands))
 		return -ENOTTY;
-	nr = array_index_nospec(nr, ARRAY_SIZE(devbuf_commands));
-	row = &devbuf_commands[nr];
+	row = &devbuf_commands[array_index_nospec(nr, ARRAY_SIZE(devbuf_commands))];
+	if (row->cmd != number)
+		return -ENOTTY;
 
 	cmd.context = file->private_data;
 	cmd.user = (void __user *)arg;

@@ -95,16 +95,11 @@ static struct file *devbuf_pseudo_file_get(struct devbuf_storage *storage)
 static vm_fault_t devbuf_vm_fault(struct vm_fault *vmf)
 {
 	struct devbuf_storage *storage = vmf->vma->vm_file->private_data;
-	int ret;
 
 	if (vmf->pgoff >= storage->mem.nr_pages)
 		return VM_FAULT_SIGBUS;
-	ret = vm_insert_page(vmf->vma, vmf->address,
-			     storage->mem.pages[vmf->pgoff]);
-	if (ret == -ENOMEM)
-		return VM_FAULT_OOM;
-	/* -EBUSY: another thread was faster. */
-	return ret && ret != -EBUSY ? VM_FAULT_SIGBUS : VM_FAULT_NOPAGE;
+	return vmf_insert_page(vmf->vma, vmf->address,
+			       storage->mem.pages[vmf->pgoff]);
 }
 
 static const struct vm_operations_struct devbuf_vm_ops = {

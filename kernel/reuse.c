@@ -83,7 +83,7 @@ static void devbuf_reuse_unlink(struct devbuf_storage *storage)
 	list_del(&storage->reuse_order);
 	reuse->count--;
 	WRITE_ONCE(reuse->nbytes,
-		   reuse->nbytes - devbuf_storage_nbytes(storage));
+		   reuse->nbytes - devbuf_storage_pages_nbytes(storage));
 }
 
 /* Move the oldest to @dispose until no more than these are kept. */
@@ -173,9 +173,9 @@ struct devbuf_storage *devbuf_reuse_take(struct devbuf_reuse *reuse,
 	storage = devbuf_reuse_find(reuse, base, root ? NULL : cgroup);
 	if (storage) {
 		devbuf_reuse_unlink(storage);
-		reuse->hits++;
+		WRITE_ONCE(reuse->hits, reuse->hits + 1);
 	} else {
-		reuse->misses++;
+		WRITE_ONCE(reuse->misses, reuse->misses + 1);
 	}
 	spin_unlock(&reuse->lock);
 	mem_cgroup_put(cgroup);
@@ -191,7 +191,7 @@ static bool devbuf_reuse_keep(struct devbuf_reuse *reuse,
 			      struct devbuf_storage *storage)
 {
 	u64 limit = (u64)READ_ONCE(devbuf_reuse_limit_mib) << 20;
-	u64 nbytes = devbuf_storage_nbytes(storage);
+	u64 nbytes = devbuf_storage_pages_nbytes(storage);
 	LIST_HEAD(dispose);
 
 	if (nbytes > limit || READ_ONCE(storage->device->gone))
@@ -228,7 +228,7 @@ static bool devbuf_reuse_keep(struct devbuf_reuse *reuse,
 void devbuf_reuse_keep_or_put(struct devbuf_context *context,
 			      struct devbuf_storage *storage)
 {
-	if (storage->owner == context->serial &&
+	if (storage->reuse_serial == context->serial &&
 	    devbuf_reuse_keep(&context->reuse, storage))
 		return;
 	devbuf_storage_put(storage);
@@ -262,6 +262,7 @@ static enum lru_status devbuf_reuse_isolate(struct list_head *item,
 	enum lru_status status = LRU_SKIP;
 
 	spin_lock(&reuse->lock);
+	/* Else it is on its way in, or somebody took it: his to remove. */
 	if (hash_hashed(&storage->reuse_entry)) {
 		devbuf_reuse_unlink(storage);
 		list_lru_isolate(list, item);

@@ -72,7 +72,7 @@ static struct devbuf_storage *devbuf_storage_new(struct devbuf_context *context,
 	INIT_LIST_HEAD(&storage->reuse_order);
 	INIT_LIST_HEAD(&storage->lru);
 	if (base->flags & DEVBUF_CREATE_REUSE)
-		storage->owner = context->serial;
+		storage->reuse_serial = context->serial;
 
 	ret = devbuf_device_enter(device);
 	if (ret)
@@ -81,8 +81,8 @@ static struct devbuf_storage *devbuf_storage_new(struct devbuf_context *context,
 	if (ret)
 		goto err_leave;
 	kref_get(&device->ref);
-	if (WARN_ON_ONCE(devbuf_storage_nbytes(storage) <
-			 storage->mem.first_byte + storage->mem.nbytes)) {
+	if (WARN_ON_ONCE(devbuf_storage_pages_nbytes(storage) <
+			 devbuf_base_skew(base) + base->nbytes)) {
 		devbuf_storage_free(storage);
 		return ERR_PTR(-EIO);
 	}
@@ -102,11 +102,11 @@ err_free:
  */
 static void devbuf_storage_zero_tail(struct devbuf_storage *storage)
 {
-	u64 pos = storage->mem.first_byte + storage->mem.nbytes;
-	u64 nbytes = devbuf_storage_nbytes(storage) - pos;
+	u64 nbytes = devbuf_storage_pages_nbytes(storage) - storage->mem.nbytes;
 
 	if (nbytes) {
-		void *tail = devbuf_storage_span(storage, pos, &nbytes);
+		void *tail = devbuf_storage_span(storage, storage->mem.nbytes,
+						 &nbytes);
 
 		memset(tail, 0, nbytes);
 	}

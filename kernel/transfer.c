@@ -12,12 +12,6 @@
 
 #include "devbuf_private.h"
 
-/* Commands of up to this many ranges need no allocation. */
-#define DEVBUF_TRANSFER_FEW	4
-
-/* Bytes that are copied between two looks at signals. */
-#define DEVBUF_TRANSFER_STEP	SZ_1M
-
 /**
  * struct devbuf_transfer_piece - a range on its way
  * @range: as the caller gave it
@@ -84,7 +78,7 @@ static int devbuf_cpu_copy_up(const struct devbuf_transfer_piece *piece)
 	for (; rest; rest -= nbytes, dst += nbytes, src += nbytes) {
 		if (fatal_signal_pending(current))
 			return -EINTR;
-		nbytes = min_t(u64, rest, DEVBUF_TRANSFER_STEP);
+		nbytes = min_t(u64, rest, DEVBUF_COPY_STEP);
 		to = devbuf_storage_span(piece->dst.storage, dst, &nbytes);
 		from = devbuf_storage_span(piece->src.storage, src, &nbytes);
 		memmove(to, from, nbytes);
@@ -250,7 +244,7 @@ static int devbuf_transfer_pieces(const struct devbuf_transfer_piece *pieces,
 
 int devbuf_ioctl_transfer(struct devbuf_command *cmd)
 {
-	struct devbuf_transfer_piece few[DEVBUF_TRANSFER_FEW], *pieces = few;
+	struct devbuf_transfer_piece few[DEVBUF_COPY_FEW], *pieces = few;
 	struct devbuf_transfer *arg = &cmd->arg.transfer;
 	struct devbuf_transfer_range __user *ranges = u64_to_user_ptr(arg->ranges);
 	u32 nr = 0;

@@ -98,8 +98,8 @@ static int devbuf_userptr_alloc(struct devbuf_device *device,
 
 	if (!access_ok(u64_to_user_ptr(mem->user_addr), mem->nbytes))
 		return -EFAULT;
-	mem->first_byte = offset_in_page(mem->user_addr);
-	nr_pages = DIV_ROUND_UP_ULL(mem->first_byte + mem->nbytes, PAGE_SIZE);
+	nr_pages = DIV_ROUND_UP_ULL(offset_in_page(mem->user_addr) + mem->nbytes,
+				    PAGE_SIZE);
 
 	user = get_uid(current_user());
 	ret = devbuf_userptr_charge(user, nr_pages);

@@ -21,9 +21,9 @@
  *    so is one longer than DEVBUF_STRUCT_MAX bytes (-E2BIG);
  *  - a struct longer than the driver's is accepted if all the bytes that the
  *    driver does not know are zero, and refused otherwise (-E2BIG);
- *  - members named @out_* are written by the driver, up to the caller's size,
- *    when the command succeeds, and for copies also when it stops half-way;
- *    what the caller left in them is ignored;
+ *  - members named @out_* are written by the driver, up to the caller's size:
+ *    they count when the command succeeds, and for copies also when it stops
+ *    half-way; what the caller left in them is ignored;
  *  - every other member that a command does not use, @pad included, must be
  *    zero; so must all flag bits that are not defined (-EINVAL).
  *
@@ -240,7 +240,8 @@ struct devbuf_device_info {
  *	DEVBUF_ALLOCATE pins it, and must come from the same address space.
  *	Memory that the caller itself may only read, and files mapped shared
  *	from a file system with write-back, give a buffer that is read only.
- *	(Kernels before 6.5 cannot pin the latter: -EOPNOTSUPP.)
+ *	(Kernels before 6.5 cannot pin the latter: -EOPNOTSUPP.) A mapping of
+ *	uncached memory will not do: devices would see it cached.
  * @dtype: four bytes that the driver keeps and gives back, and never reads
  * @pad: zero
  * @out_id: the new id. This context's handle has every right.
@@ -512,7 +513,8 @@ struct devbuf_import {
  * struct devbuf_sync - DEVBUF_SYNC: bracket CPU access through a mapping
  * @size: bytes of this struct
  * @flags: DEVBUF_SYNC_* bits
- * @id: a base or a view
+ * @id: a base or a view; needs the right to read, and for DEVBUF_SYNC_WRITE to
+ *	write
  * @offset: bytes from the beginning of @id
  * @nbytes: bytes of the access, not zero, inside of @id (-EINVAL)
  *
@@ -628,8 +630,8 @@ struct devbuf_copy {
  * struct devbuf_path - DEVBUF_PATH: how a transfer would go
  * @size: bytes of this struct
  * @flags: zero
- * @dst_id: the destination
- * @src_id: the source
+ * @dst_id: the destination; needs the right to write
+ * @src_id: the source; needs the right to read
  * @out_path: the path that DEVBUF_TRANSFER would take; DEVBUF_PATH_NONE if
  *	there is none
  * @out_pad: zero
@@ -686,8 +688,9 @@ struct devbuf_transfer_range {
  *
  * Everything is checked before the first byte is copied, and other drivers'
  * queued work is waited for, as for struct devbuf_copy. The two ends of one
- * range may overlap in one memory: the destination then gets what the source
- * was before (like memmove). Between the ranges of a command there is no such
+ * range may overlap in one base: the destination then gets what the source was
+ * before (like memmove). Two buffers over the same memory of the caller are two
+ * bases. Between the ranges of a command there is no such
  * promise, only their order.
  */
 struct devbuf_transfer {

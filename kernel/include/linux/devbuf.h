@@ -23,9 +23,9 @@ struct page;
  * @alignment: zero or a power of two, at most the device's alignment
  * @flags: DEVBUF_CREATE_* bits, only those that the device's capabilities allow
  * @largest_page_shift: set by @alloc: the largest piece is 2^this bytes
- * @first_byte: set by @alloc: where the memory begins in @pages[0]
  * @nr_pages: set by @alloc: how many @pages
- * @pages: set by @alloc: the memory, page by page
+ * @pages: set by @alloc: the memory, page by page. It begins with the first
+ *	byte of the first, or, with @user_addr, as far into it as that says.
  * @whole_folios: set by @alloc: @pages lists every page of each folio in
  *	order, so that a copy may go on to the end of the folio
  * @read_only: set by @alloc: nobody may write to it
@@ -37,7 +37,6 @@ struct devbuf_memory {
 	u64 alignment;
 	u32 flags;
 	u32 largest_page_shift;
-	unsigned long first_byte;
 	unsigned long nr_pages;
 	struct page **pages;
 	bool whole_folios;
