@@ -76,6 +76,7 @@ struct devbuf_device *devbuf_device_register(const struct devbuf_device_desc *de
 	mutex_unlock(&devbuf_devices_lock);
 	return device;
 }
+
 DEVBUF_EXPORT_SYMBOL(devbuf_device_register);
 
 /**
@@ -93,18 +94,21 @@ void devbuf_device_unregister(struct devbuf_device *device)
 	mutex_unlock(&devbuf_devices_lock);
 	devbuf_device_put(device);
 }
+
 DEVBUF_EXPORT_SYMBOL(devbuf_device_unregister);
 
 void *devbuf_device_private(const struct devbuf_device *device)
 {
 	return device->desc.private;
 }
+
 DEVBUF_EXPORT_SYMBOL(devbuf_device_private);
 
 int devbuf_device_numa_node(const struct devbuf_device *device)
 {
 	return device->desc.numa_node;
 }
+
 DEVBUF_EXPORT_SYMBOL(devbuf_device_numa_node);
 
 /**

@@ -152,4 +152,5 @@ static struct kunit_suite devbuf_suite = {
 	.name = "devbuf",
 	.test_cases = devbuf_cases,
 };
+
 kunit_test_suite(devbuf_suite);
