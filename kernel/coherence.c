@@ -194,7 +194,7 @@ int devbuf_coherence_begin(struct devbuf_storage *storage, u64 pos, u64 nbytes,
 	if (list_empty_careful(&storage->exports))
 		return 0;
 	ret = devbuf_coherence_wait(storage, &range, write);
-	if (ret)
+	if (ret || list_empty_careful(&storage->attachments))
 		return ret;
 	mutex_lock(&storage->lock);
 	ret = devbuf_coherence_check(storage, &range);
@@ -217,7 +217,7 @@ void devbuf_coherence_end(struct devbuf_storage *storage, u64 pos, u64 nbytes,
 	const struct devbuf_range range = { pos, pos + nbytes };
 
 	/* Who only read has nothing that devices must see. */
-	if (!write || list_empty_careful(&storage->exports))
+	if (!write || list_empty_careful(&storage->attachments))
 		return;
 	mutex_lock(&storage->lock);
 	devbuf_coherence_sync(storage, &range, true);

@@ -7,26 +7,43 @@
  * period after they left the table, and a look-up counts only if it still gets
  * a reference on the buffer. Handles that change what they allow are replaced,
  * so that a look-up never sees half of two grants.
+ *
+ * A hash table, and not an xarray: ids are sparse in a context's table, and an
+ * xarray allocates, and frees behind RCU, a chain of nodes for each lone one.
+ * Whoever needs all handles walks a list of them.
  */
-#include <linux/rcupdate_wait.h>
-#include <linux/sched.h>
+#include <linux/rculist.h>
+#include <linux/rhashtable.h>
 #include <linux/slab.h>
-#include <linux/xarray.h>
 
 #include "devbuf_private.h"
 
 /**
  * struct devbuf_handle - an entry of the table
+ * @node: in the table
+ * @entry: in the context's list
+ * @id: its key, @buffer's
  * @buffer: referenced
  * @grant: what it allows; does not change
- * @count: how often DESTROY is due; under xa_lock
+ * @count: how often DESTROY is due; under the context's lock
  * @rcu: look-ups may still see it
  */
 struct devbuf_handle {
+	struct rhash_head node;
+	struct list_head entry;
+	u64 id;
 	struct devbuf_buffer *buffer;
 	struct devbuf_grant grant;
 	u32 count;
 	struct rcu_head rcu;
+};
+
+static const struct rhashtable_params devbuf_handles_params = {
+	.key_len		= sizeof_field(struct devbuf_handle, id),
+	.key_offset		= offsetof(struct devbuf_handle, id),
+	.head_offset		= offsetof(struct devbuf_handle, node),
+	.min_size		= 16,
+	.automatic_shrinking	= true,
 };
 
 struct devbuf_context *devbuf_context_create(void)
@@ -38,30 +55,37 @@ struct devbuf_context *devbuf_context_create(void)
 	context = kzalloc(sizeof(*context), DEVBUF_GFP);
 	if (!context)
 		return ERR_PTR(-ENOMEM);
+	ret = rhashtable_init(&context->handles, &devbuf_handles_params);
+	if (ret)
+		goto err_free;
 	ret = devbuf_mmap_open();
-	if (ret) {
-		kfree(context);
-		return ERR_PTR(ret);
-	}
+	if (ret)
+		goto err_handles;
 	/* Zero stands for no context at all. */
 	context->serial = atomic64_inc_return(&last_serial);
-	xa_init_flags(&context->handles, XA_FLAGS_ACCOUNT);
+	spin_lock_init(&context->lock);
+	INIT_LIST_HEAD(&context->all);
 	devbuf_reuse_init(&context->reuse);
 	return context;
+
+err_handles:
+	rhashtable_destroy(&context->handles);
+err_free:
+	kfree(context);
+	return ERR_PTR(ret);
 }
 
 /* The file is gone: nobody else uses the context. */
 void devbuf_context_close(struct devbuf_context *context)
 {
-	struct devbuf_handle *handle;
-	unsigned long id;
+	struct devbuf_handle *handle, *next;
 
-	xa_for_each(&context->handles, id, handle) {
+	list_for_each_entry_safe(handle, next, &context->all, entry) {
 		devbuf_buffer_drop_handle(handle->buffer);
 		kfree(handle);
 		cond_resched();
 	}
-	xa_destroy(&context->handles);
+	rhashtable_destroy(&context->handles);
 	devbuf_reuse_flush(&context->reuse);
 	devbuf_mmap_close();
 	/* The shrinker may just be letting go of the reuse lock. */
@@ -84,7 +108,7 @@ struct devbuf_buffer *devbuf_context_find(struct devbuf_context *context, u64 id
 	struct devbuf_handle *handle;
 
 	rcu_read_lock();
-	handle = xa_load(&context->handles, id);
+	handle = rhashtable_lookup(&context->handles, &id, devbuf_handles_params);
 	if (!handle)
 		goto unlock;
 	if ((handle->grant.rights & rights) != rights) {
@@ -108,7 +132,7 @@ u32 devbuf_context_count(struct devbuf_context *context, u64 id)
 	u32 count = 0;
 
 	rcu_read_lock();
-	handle = xa_load(&context->handles, id);
+	handle = rhashtable_lookup(&context->handles, &id, devbuf_handles_params);
 	if (handle)
 		count = READ_ONCE(handle->count);
 	rcu_read_unlock();
@@ -125,21 +149,17 @@ void devbuf_context_usage(struct devbuf_context *context, u64 *handles,
 			  u64 *nbytes)
 {
 	struct devbuf_handle *handle;
-	unsigned long id;
 
 	*handles = 0;
 	*nbytes = 0;
 	rcu_read_lock();
-	xa_for_each(&context->handles, id, handle) {
+	list_for_each_entry_rcu(handle, &context->all, entry) {
 		const struct devbuf_buffer *buffer = handle->buffer;
 
 		++*handles;
 		if (!devbuf_buffer_is_view(buffer) &&
 		    rcu_access_pointer(buffer->storage))
 			*nbytes += buffer->nbytes;
-		/* The walk finds its place again by the id. */
-		if (need_resched())
-			cond_resched_rcu();
 	}
 	rcu_read_unlock();
 }
@@ -170,47 +190,43 @@ int devbuf_context_insert(struct devbuf_context *context,
 			  const struct devbuf_grant *grant)
 {
 	struct devbuf_handle *handle, *old;
-	int ret;
+	int ret = 0;
 
 	handle = kzalloc(sizeof(*handle), DEVBUF_GFP);
 	if (!handle)
 		return -ENOMEM;
+	handle->id = buffer->id;
 	handle->buffer = buffer;
+	handle->grant = *grant;
+	handle->count = 1;
+	/* Before anybody can find and destroy it. */
+	devbuf_buffer_get(buffer);
+	atomic_inc(&buffer->handles);
 
-	/*
-	 * The place is reserved outside of the lock. Somebody who destroys the
-	 * same id in between can take it away: then it is reserved once more.
-	 */
-	do {
-		ret = xa_reserve(&context->handles, buffer->id, DEVBUF_GFP);
-		if (ret)
-			goto err_free;
-		xa_lock(&context->handles);
-		old = xa_load(&context->handles, buffer->id);
-		if (old && old->count == U32_MAX) {
-			xa_unlock(&context->handles);
-			ret = -ENOMEM;
-			goto err_free;
-		}
-		handle->grant = *grant;
-		if (old)
-			devbuf_grant_unite(&handle->grant, &old->grant);
-		handle->count = old ? old->count + 1 : 1;
-		ret = xa_err(__xa_store(&context->handles, buffer->id, handle,
-					GFP_NOWAIT | __GFP_NOWARN));
-		if (!ret && !old) {
-			devbuf_buffer_get(buffer);
-			atomic_inc(&buffer->handles);
-		}
-		xa_unlock(&context->handles);
-	} while (ret);
+	spin_lock(&context->lock);
+	old = rhashtable_lookup_get_insert_fast(&context->handles, &handle->node,
+						devbuf_handles_params);
+	if (IS_ERR(old) || (old && old->count == U32_MAX)) {
+		ret = -ENOMEM;
+	} else if (old) {
+		devbuf_grant_unite(&handle->grant, &old->grant);
+		handle->count = old->count + 1;
+		rhashtable_replace_fast(&context->handles, &old->node,
+					&handle->node, devbuf_handles_params);
+		list_replace_rcu(&old->entry, &handle->entry);
+	} else {
+		list_add_tail_rcu(&handle->entry, &context->all);
+	}
+	spin_unlock(&context->lock);
+	if (!ret && !old)
+		return 0;
 
-	if (old)
+	/* One of the two handles is left over. */
+	devbuf_buffer_drop_handle(buffer);
+	if (ret)
+		kfree(handle);
+	else
 		kfree_rcu(old, rcu);
-	return 0;
-
-err_free:
-	kfree(handle);
 	return ret;
 }
 
@@ -229,19 +245,22 @@ int devbuf_context_drop(struct devbuf_context *context, u64 id,
 	struct devbuf_handle *handle;
 
 	*last = NULL;
-	xa_lock(&context->handles);
-	handle = xa_load(&context->handles, id);
+	spin_lock(&context->lock);
+	handle = rhashtable_lookup_fast(&context->handles, &id,
+					devbuf_handles_params);
 	if (!handle) {
-		xa_unlock(&context->handles);
+		spin_unlock(&context->lock);
 		return -ENOENT;
 	}
 	if (handle->count > 1) {
 		WRITE_ONCE(handle->count, handle->count - 1);
-		xa_unlock(&context->handles);
+		spin_unlock(&context->lock);
 		return 0;
 	}
-	__xa_erase(&context->handles, id);
-	xa_unlock(&context->handles);
+	rhashtable_remove_fast(&context->handles, &handle->node,
+			       devbuf_handles_params);
+	list_del_rcu(&handle->entry);
+	spin_unlock(&context->lock);
 
 	*last = handle->buffer;
 	kfree_rcu(handle, rcu);

@@ -35,7 +35,7 @@
  *	devbuf_buffer.lock		a base's: its storage and its views'
  *	devbuf_storage.lock		exports, attachments, pseudo-file
  *	-- reclaim may enter here: allocations are made under those above --
- *	xa_lock of the id table		changes to handles
+ *	devbuf_context.lock		changes to handles
  *	list_lru lock			the shrinker's list
  *	devbuf_reuse.lock		kept storages of a context
  *
@@ -54,10 +54,10 @@
 #include <linux/overflow.h>
 #include <linux/rcupdate.h>
 #include <linux/refcount.h>
+#include <linux/rhashtable-types.h>
 #include <linux/scatterlist.h>
 #include <linux/sizes.h>
 #include <linux/spinlock.h>
-#include <linux/xarray.h>
 #include <linux/devbuf.h>
 
 #include "compat/compat.h"
@@ -67,7 +67,7 @@ struct devbuf_context;
 struct dma_buf;
 struct seq_file;
 
-static_assert(BITS_PER_LONG == 64, "ids are indexes of an xarray");
+static_assert(BITS_PER_LONG == 64, "an id is an offset of mmap(), in pages");
 
 /*
  * Every object is charged to its user, and a user at his limit gets -ENOMEM;
@@ -380,13 +380,17 @@ struct devbuf_grant {
 /**
  * struct devbuf_context - one open of /dev/devbuf
  * @serial: tells contexts apart for as long as the module is loaded
- * @handles: id -> struct devbuf_handle. Read under RCU, changed under xa_lock.
+ * @handles: id -> struct devbuf_handle; read under RCU
+ * @all: the same, as a list; read under RCU
+ * @lock: guards changes to both
  * @reuse: storages that it keeps
  * @rcu: the shrinker may still touch the lock of @reuse
  */
 struct devbuf_context {
 	u64 serial;
-	struct xarray handles;
+	struct rhashtable handles;
+	struct list_head all;
+	spinlock_t lock;	/* changes to handles and all */
 	struct devbuf_reuse reuse;
 	struct rcu_head rcu;
 };
