@@ -24,6 +24,7 @@ static const struct column {
 
 /* Rows of sizes end with a zero. */
 static const size_t any_size[] = { 4 * KIB, 0 };
+static const size_t page_size[] = { 4 * KIB, 0 };
 static const size_t each_size[] = { 4 * KIB, MIB, 16 * MIB, 0 };
 static const size_t copy_size[] = { 64, 4 * KIB, MIB, 0 };
 
@@ -34,36 +35,41 @@ static const struct row {
 	bool bulk;
 	const struct operation *by[NR_COLUMNS];
 } rows[] = {
-	{ .name = "system call (getppid)", .sizes = any_size, .by = { &devbuf_system_call } },
+	{ .name = "system call (getppid)", .sizes = any_size, .by = { &on_devbuf.system_call } },
 	{ .name = "ioctl, unknown command",
 	  .sizes = any_size,
-	  .by = { &devbuf_unknown_command, &heap_unknown_command, &udmabuf_unknown_command } },
-	{ .name = "INFO", .sizes = any_size, .by = { &devbuf_info } },
-	{ .name = "QUERY", .sizes = any_size, .by = { &devbuf_query } },
+	  .by = { &on_devbuf.unknown_command, &on_heap.unknown_command,
+		  &on_udmabuf.unknown_command } },
+	{ .name = "INFO", .sizes = any_size, .by = { &on_devbuf.info } },
+	{ .name = "QUERY", .sizes = any_size, .by = { &on_devbuf.query } },
 	{ .name = "create, allocate, destroy",
 	  .sizes = each_size,
 	  .bulk = true,
-	  .by = { &devbuf_cold, &heap_allocate, &udmabuf_create, &memfd_allocate } },
-	{ .name = "the same, memory reused", .sizes = each_size, .by = { &devbuf_warm } },
-	{ .name = "view: create, destroy", .sizes = any_size, .by = { &devbuf_view } },
+	  .by = { &on_devbuf.create_cold, &on_heap.create, &on_udmabuf.create, &on_memfd.create } },
+	{ .name = "the same, with a dma-buf",
+	  .sizes = page_size,
+	  .bulk = true,
+	  .by = { &on_devbuf.create_exported, &on_heap.create, &on_udmabuf.create } },
+	{ .name = "the same, memory reused", .sizes = each_size, .by = { &on_devbuf.create_warm } },
+	{ .name = "view: create, destroy", .sizes = any_size, .by = { &on_devbuf.create_view } },
 	{ .name = "view: create, allocate, destroy",
 	  .sizes = any_size,
-	  .by = { &devbuf_allocated_view } },
-	{ .name = "export, close", .sizes = any_size, .by = { &devbuf_export } },
+	  .by = { &on_devbuf.create_allocated_view } },
+	{ .name = "export again, close", .sizes = any_size, .by = { &on_devbuf.export_again } },
 	{ .name = "map, touch pages, unmap",
 	  .sizes = each_size,
-	  .by = { &devbuf_map, &heap_map, &udmabuf_map, &memfd_map } },
+	  .by = { &on_devbuf.map, &on_heap.map, &on_udmabuf.map, &on_memfd.map } },
 	{ .name = "sync begin, end",
 	  .sizes = any_size,
-	  .by = { &devbuf_sync, &heap_sync, &udmabuf_sync } },
+	  .by = { &on_devbuf.sync, &on_heap.sync, &on_udmabuf.sync } },
 	{ .name = "copy in",
 	  .sizes = copy_size,
 	  .bulk = true,
-	  .by = { [DEVBUF] = &devbuf_copyin, [MEMFD] = &memfd_write } },
+	  .by = { [DEVBUF] = &on_devbuf.copyin, [MEMFD] = &on_memfd.write } },
 	{ .name = "copy out",
 	  .sizes = copy_size,
 	  .bulk = true,
-	  .by = { [DEVBUF] = &devbuf_copyout, [MEMFD] = &memfd_read } },
+	  .by = { [DEVBUF] = &on_devbuf.copyout, [MEMFD] = &on_memfd.read } },
 };
 
 static void run_operation(const struct operation *operation, struct subject *subject)

@@ -51,19 +51,28 @@ double measure(void (*run)(struct subject *subject), struct subject *subject);
 
 /* --- common_devbuf.c, common_peers.c ---------------------------------------------------------- */
 
-extern const struct operation devbuf_system_call, devbuf_unknown_command, devbuf_info, devbuf_query,
-	devbuf_view, devbuf_allocated_view, devbuf_cold, devbuf_warm, devbuf_map, devbuf_export,
-	devbuf_sync, devbuf_copyin, devbuf_copyout;
-extern const struct operation heap_unknown_command, heap_allocate, heap_map, heap_sync;
-extern const struct operation udmabuf_unknown_command, udmabuf_create, udmabuf_map, udmabuf_sync;
-extern const struct operation memfd_allocate, memfd_map, memfd_write, memfd_read;
+/* What each can do, and an operation for it. */
+extern const struct devbuf_operations {
+	struct operation system_call, unknown_command, info, query;
+	struct operation create_cold, create_warm, create_exported;
+	struct operation create_view, create_allocated_view;
+	struct operation export_again, map, sync, copyin, copyout;
+} on_devbuf;
+
+extern const struct dmabuf_operations {
+	struct operation unknown_command, create, map, sync;
+} on_heap, on_udmabuf;
+
+extern const struct memfd_operations {
+	struct operation create, map, write, read;
+} on_memfd;
 
 void open_devbuf(struct subject *subject);
 void open_heap(struct subject *subject);
 void open_udmabuf(struct subject *subject);
 void open_memfd(struct subject *subject);
 
-/* Write to every page of @map. */
-void touch(void *map, size_t nbytes);
+/* Write to every page. */
+void touch_pages(void *map, size_t nbytes);
 
 #endif

@@ -15,14 +15,10 @@ static void system_call(struct subject *subject)
 	getppid();
 }
 
-const struct operation devbuf_system_call = { .run = system_call };
-
 static void unknown_command(struct subject *subject)
 {
 	do_command(subject->device, _IO(DEVBUF_IOC_TYPE, 0xff), NULL);
 }
-
-const struct operation devbuf_unknown_command = { .run = unknown_command };
 
 static void info(struct subject *subject)
 {
@@ -30,8 +26,6 @@ static void info(struct subject *subject)
 
 	must(do_command(subject->device, DEVBUF_INFO, &info));
 }
-
-const struct operation devbuf_info = { .run = info };
 
 /* --- buffers ---------------------------------------------------------------------------------- */
 
@@ -50,16 +44,12 @@ static void query_buffer(struct subject *subject)
 	query(subject->device, subject->id);
 }
 
-const struct operation devbuf_query = { begin_allocated, query_buffer, end_allocated };
-
 static void create_cold(struct subject *subject)
 {
 	__u64 id = new_allocated(subject->device, subject->nbytes);
 
 	must(do_destroy(subject->device, id));
 }
-
-const struct operation devbuf_cold = { .run = create_cold };
 
 /* All but the first get the memory of the one before. */
 static void create_warm(struct subject *subject)
@@ -69,7 +59,13 @@ static void create_warm(struct subject *subject)
 	must(do_destroy(subject->device, id));
 }
 
-const struct operation devbuf_warm = { .run = create_warm };
+static void create_exported(struct subject *subject)
+{
+	__u64 id = new_allocated(subject->device, subject->nbytes);
+
+	close(new_export(subject->device, id, DEVBUF_EXPORT_WRITE));
+	must(do_destroy(subject->device, id));
+}
 
 static void create_view(struct subject *subject)
 {
@@ -78,27 +74,12 @@ static void create_view(struct subject *subject)
 	must(do_destroy(subject->device, view));
 }
 
-const struct operation devbuf_view = { begin_allocated, create_view, end_allocated };
-
 static void create_allocated_view(struct subject *subject)
 {
 	__u64 view = new_allocated_view(subject->device, subject->id, 1, subject->nbytes - 1);
 
 	must(do_destroy(subject->device, view));
 }
-
-const struct operation devbuf_allocated_view = {
-	begin_allocated,
-	create_allocated_view,
-	end_allocated,
-};
-
-static void export_buffer(struct subject *subject)
-{
-	close(new_export(subject->device, subject->id, DEVBUF_EXPORT_WRITE));
-}
-
-const struct operation devbuf_export = { begin_allocated, export_buffer, end_allocated };
 
 /* --- bytes ------------------------------------------------------------------------------------ */
 
@@ -107,11 +88,9 @@ static void map(struct subject *subject)
 	void *map =
 		new_mapping(subject->device, subject->id, subject->nbytes, PROT_READ | PROT_WRITE);
 
-	touch(map, subject->nbytes);
+	touch_pages(map, subject->nbytes);
 	munmap(map, subject->nbytes);
 }
-
-const struct operation devbuf_map = { begin_allocated, map, end_allocated };
 
 static void begin_exported(struct subject *subject)
 {
@@ -125,6 +104,11 @@ static void end_exported(struct subject *subject)
 	end_allocated(subject);
 }
 
+static void export_again(struct subject *subject)
+{
+	close(new_export(subject->device, subject->id, DEVBUF_EXPORT_WRITE));
+}
+
 static void sync_buffer(struct subject *subject)
 {
 	__u32 access = DEVBUF_SYNC_READ | DEVBUF_SYNC_WRITE;
@@ -133,18 +117,31 @@ static void sync_buffer(struct subject *subject)
 	must(do_sync(subject->device, subject->id, 0, subject->nbytes, access | DEVBUF_SYNC_END));
 }
 
-const struct operation devbuf_sync = { begin_exported, sync_buffer, end_exported };
-
 static void copyin(struct subject *subject)
 {
 	must(do_copyin(subject->device, subject->id, 0, subject->bytes, subject->nbytes));
 }
-
-const struct operation devbuf_copyin = { begin_allocated, copyin, end_allocated };
 
 static void copyout(struct subject *subject)
 {
 	must(do_copyout(subject->device, subject->id, 0, subject->bytes, subject->nbytes));
 }
 
-const struct operation devbuf_copyout = { begin_allocated, copyout, end_allocated };
+/* --- all of them ------------------------------------------------------------------------------ */
+
+const struct devbuf_operations on_devbuf = {
+	.system_call = { .run = system_call },
+	.unknown_command = { .run = unknown_command },
+	.info = { .run = info },
+	.query = { begin_allocated, query_buffer, end_allocated },
+	.create_cold = { .run = create_cold },
+	.create_warm = { .run = create_warm },
+	.create_view = { begin_allocated, create_view, end_allocated },
+	.create_allocated_view = { begin_allocated, create_allocated_view, end_allocated },
+	.create_exported = { .run = create_exported },
+	.export_again = { begin_exported, export_again, end_exported },
+	.map = { begin_allocated, map, end_allocated },
+	.sync = { begin_exported, sync_buffer, end_exported },
+	.copyin = { begin_allocated, copyin, end_allocated },
+	.copyout = { begin_allocated, copyout, end_allocated },
+};

@@ -6,7 +6,7 @@
 
 #include "common.h"
 
-void touch(void *map, size_t nbytes)
+void touch_pages(void *map, size_t nbytes)
 {
 	volatile unsigned char *bytes = map;
 
@@ -27,7 +27,7 @@ static void map_buffer(struct subject *subject)
 		mmap(NULL, subject->nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, subject->buffer, 0);
 
 	must_libc(map == MAP_FAILED ? -1 : 0);
-	touch(map, subject->nbytes);
+	touch_pages(map, subject->nbytes);
 	munmap(map, subject->nbytes);
 }
 
@@ -69,10 +69,12 @@ static void allocate_heap(struct subject *subject)
 	end_buffer(subject);
 }
 
-const struct operation heap_unknown_command = { .run = unknown_command };
-const struct operation heap_allocate = { .run = allocate_heap };
-const struct operation heap_map = { begin_heap, map_buffer, end_buffer };
-const struct operation heap_sync = { begin_heap, sync_buffer, end_buffer };
+const struct dmabuf_operations on_heap = {
+	.unknown_command = { .run = unknown_command },
+	.create = { .run = allocate_heap },
+	.map = { begin_heap, map_buffer, end_buffer },
+	.sync = { begin_heap, sync_buffer, end_buffer },
+};
 
 /* --- memfd ------------------------------------------------------------------------------------ */
 
@@ -110,10 +112,12 @@ static void read_memfd(struct subject *subject)
 	must_libc(pread(subject->buffer, subject->bytes, subject->nbytes, 0));
 }
 
-const struct operation memfd_allocate = { .run = allocate_memfd };
-const struct operation memfd_map = { begin_filled_memfd, map_buffer, end_buffer };
-const struct operation memfd_write = { begin_filled_memfd, write_memfd, end_buffer };
-const struct operation memfd_read = { begin_filled_memfd, read_memfd, end_buffer };
+const struct memfd_operations on_memfd = {
+	.create = { .run = allocate_memfd },
+	.map = { begin_filled_memfd, map_buffer, end_buffer },
+	.write = { begin_filled_memfd, write_memfd, end_buffer },
+	.read = { begin_filled_memfd, read_memfd, end_buffer },
+};
 
 /* --- udmabuf ---------------------------------------------------------------------------------- */
 
@@ -142,7 +146,9 @@ static void create_udmabuf(struct subject *subject)
 	end_buffer(subject);
 }
 
-const struct operation udmabuf_unknown_command = { .run = unknown_command };
-const struct operation udmabuf_create = { .run = create_udmabuf };
-const struct operation udmabuf_map = { begin_udmabuf, map_buffer, end_buffer };
-const struct operation udmabuf_sync = { begin_udmabuf, sync_buffer, end_buffer };
+const struct dmabuf_operations on_udmabuf = {
+	.unknown_command = { .run = unknown_command },
+	.create = { .run = create_udmabuf },
+	.map = { begin_udmabuf, map_buffer, end_buffer },
+	.sync = { begin_udmabuf, sync_buffer, end_buffer },
+};

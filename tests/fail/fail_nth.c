@@ -89,7 +89,7 @@ FIXTURE_SETUP(fail_nth)
 	self->idle_view = new_view(self->ctx, new_buffer(self->ctx, NBYTES), 100, 100);
 	must(do_create(self->ctx, SYSTEM_DEVICE, NBYTES, DEVBUF_CREATE_UNCACHED, &self->uncached));
 	must(do_create(self->ctx, SYSTEM_DEVICE, NBYTES, DEVBUF_CREATE_REUSE, &self->kept));
-	self->user = new_user_buffer(self->ctx, self->memory + 5, NBYTES);
+	must(do_create_user(self->ctx, self->memory + 5, NBYTES, &self->user));
 	self->dmabuf = new_export(self->ctx, self->base, 0);
 	self->map = new_mapping(self->ctx, self->base, NBYTES, PROT_READ | PROT_WRITE);
 }
@@ -430,18 +430,6 @@ static void undo_map(FIXTURE_DATA(fail_nth) *self)
 	munmap(self->made_map, NBYTES);
 }
 
-static void prepare_fault(FIXTURE_DATA(fail_nth) *self)
-{
-	must_libc(madvise(self->map, NBYTES, MADV_DONTNEED));
-}
-
-/* A fault that finds no memory is tried again. */
-static int run_fault(FIXTURE_DATA(fail_nth) *self)
-{
-	*(volatile char *)self->map = 1;
-	return 0;
-}
-
 static int run_map_dmabuf(FIXTURE_DATA(fail_nth) *self)
 {
 	self->made_map = mmap(NULL, NBYTES, PROT_READ, MAP_SHARED, self->dmabuf, 0);
@@ -450,7 +438,6 @@ static int run_map_dmabuf(FIXTURE_DATA(fail_nth) *self)
 
 SWEEP(first_map, .prepare = prepare_first_map, .run = run_map, .undo = undo_map)
 SWEEP(map, .run = run_map, .undo = undo_map)
-SWEEP(fault, .prepare = prepare_fault, .run = run_fault)
 SWEEP(map_dmabuf, .run = run_map_dmabuf, .undo = undo_map)
 
 /* --- dma-bufs --------------------------------------------------------------------------------- */

@@ -10,16 +10,8 @@
 #define BIG_NBYTES (4 * GIB + PAGE)
 #define AROUND     10000u
 
-/* 0 when the machine is too small. */
-static __u64 big;
 static int ctx;
-
-static void allocate_big(void)
-{
-	ctx = new_context();
-	if (read_key("/proc/meminfo", "MemAvailable") * KIB > BIG_NBYTES + 512 * MIB)
-		big = new_allocated(ctx, BIG_NBYTES);
-}
+static __u64 big;
 
 FIXTURE(around)
 {
@@ -39,8 +31,6 @@ FIXTURE_VARIANT_ADD(around, four_gib){ 4 * GIB, AROUND - 4096 };
 
 FIXTURE_SETUP(around)
 {
-	if (!big)
-		SKIP(return, "less than 4.5 GiB of memory are available");
 	self->offset = variant->boundary - variant->bytes_before;
 	self->memory = new_memory(AROUND);
 	fill(self->memory, AROUND, 1);
@@ -144,8 +134,6 @@ FIXTURE(long_copy)
 
 FIXTURE_SETUP(long_copy)
 {
-	if (!big)
-		SKIP(return, "less than 4.5 GiB of memory are available");
 	self->memory = new_memory(AROUND);
 	fill(self->memory, AROUND, 1);
 }
@@ -197,6 +185,9 @@ TEST_F_TIMEOUT(long_copy, copyin, 300)
 
 int main(int argc, char **argv)
 {
-	allocate_big();
+	if (read_key("/proc/meminfo", "MemAvailable") * KIB < BIG_NBYTES + 512 * MIB)
+		return skip_program("less than 4.5 GiB of memory are available");
+	ctx = new_context();
+	big = new_allocated(ctx, BIG_NBYTES);
 	return test_harness_run(argc, argv);
 }

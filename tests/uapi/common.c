@@ -18,6 +18,12 @@ int must_succeed(int result, const char *call, const char *file, int line)
 	return result;
 }
 
+int skip_program(const char *reason)
+{
+	printf("TAP version 13\n1..0 # SKIP %s\n", reason);
+	return 4;
+}
+
 /* --- commands --------------------------------------------------------------------------------- */
 
 int do_command(int ctx, unsigned long command, void *argument)

@@ -53,6 +53,9 @@ extern __u64 PAGE;
 #define must_be(condition) must_succeed((condition) ? 0 : -EBADE, #condition, __FILE__, __LINE__)
 int must_succeed(int result, const char *call, const char *file, int line);
 
+/* For a program's main() when this machine has nothing to run it on: prints why, returns the status. */
+int skip_program(const char *reason);
+
 /* --- commands (common.c) ---------------------------------------------------------------------- */
 
 int do_command(int ctx, unsigned long command, void *argument);

@@ -51,13 +51,15 @@ TEST_F(fault, copyin_stops_where_the_source_ends)
 		__u64 id = new_allocated(self->ctx, NBYTES);
 		unsigned char *source = new_edge(there);
 
+		buffer_fill(self->ctx, id, NBYTES, 2);
 		fill(source, there, 1);
 		EXPECT_EQ(-EFAULT,
 			  copy_done(self->ctx, DEVBUF_COPYIN, id, 11, source, there + 5, &done));
 		EXPECT_EQ(there, done);
-		EXPECT_TRUE(buffer_zero(self->ctx, id, 0, 11));
+		EXPECT_TRUE(buffer_filled(self->ctx, id, 0, 11, 2));
 		EXPECT_TRUE(buffer_filled(self->ctx, id, 11, there, 1));
-		EXPECT_TRUE(buffer_zero(self->ctx, id, 11 + there, NBYTES - 11 - there));
+		EXPECT_TRUE(buffer_filled_from(self->ctx, id, 11 + there, NBYTES - 11 - there, 2,
+					       11 + there));
 	}
 }
 
@@ -92,13 +94,14 @@ TEST_F(fault, copyin_stops_at_a_hole)
 	unsigned char *source = new_memory(5 * PAGE);
 	__u64 done;
 
+	buffer_fill(self->ctx, self->id, NBYTES, 2);
 	fill(source, 5 * PAGE, 1);
 	must_libc(munmap(source + 2 * PAGE, PAGE));
 	EXPECT_EQ(-EFAULT,
 		  copy_done(self->ctx, DEVBUF_COPYIN, self->id, 0, source + 100, 4 * PAGE, &done));
 	EXPECT_EQ(2 * PAGE - 100, done);
 	EXPECT_TRUE(buffer_filled_from(self->ctx, self->id, 0, done, 1, 100));
-	EXPECT_TRUE(buffer_zero(self->ctx, self->id, done, NBYTES - done));
+	EXPECT_TRUE(buffer_filled_from(self->ctx, self->id, done, NBYTES - done, 2, done));
 }
 
 TEST_F(fault, copyout_stops_at_memory_that_can_only_be_read)

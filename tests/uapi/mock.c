@@ -7,10 +7,10 @@
 #include "common.h"
 #include "kselftest_harness.h"
 
-#define BARE_DEVICE	"MOCK:0"
-#define FUSSY_DEVICE	"MOCK:1"
-#define FAILURES	"/sys/module/devbuf/parameters/mock_failures"
-#define BASE_NBYTES	10000u
+#define BARE_DEVICE  "MOCK:0"
+#define FUSSY_DEVICE "MOCK:1"
+#define FAILURES     "/sys/module/devbuf/parameters/mock_failures"
+#define BASE_NBYTES  10000u
 
 static bool device_exists(int ctx, const char *device)
 {
@@ -72,7 +72,8 @@ TEST_F(bare, nothing_but_allocation)
 	EXPECT_EQ(-EOPNOTSUPP, do_transfer(self->ctx, self->base, 0, system, 0, 1));
 	EXPECT_EQ(-EOPNOTSUPP, do_transfer(self->ctx, system, 0, self->base, 0, 1));
 	EXPECT_EQ(-EOPNOTSUPP, do_export(self->ctx, self->base, 0));
-	EXPECT_EQ(MAP_FAILED, mmap(NULL, PAGE, PROT_READ, MAP_SHARED, self->ctx, self->base * PAGE));
+	EXPECT_EQ(MAP_FAILED,
+		  mmap(NULL, PAGE, PROT_READ, MAP_SHARED, self->ctx, self->base * PAGE));
 	EXPECT_EQ(EOPNOTSUPP, errno);
 }
 

@@ -7,7 +7,7 @@
 
 #include "kselftest_harness.h"
 
-#define ROUNDS 200
+#define ROUNDS 80
 #define NBYTES (2 * 4096u)
 
 /* What a round begins with: an allocated buffer, full of the pattern 1, of a context of its own. */

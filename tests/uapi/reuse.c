@@ -98,6 +98,21 @@ TEST_F(reuse, memory_goes_to_one_buffer_only)
 	expect_fresh(_metadata, self->ctx, new_reusing_buffer(self->ctx, NBYTES), NBYTES);
 }
 
+TEST_F(reuse, bytes_past_the_end_are_zero_again)
+{
+	__u64 id = new_reusing_buffer(self->ctx, PAGE + 1);
+	unsigned char *map;
+
+	must(do_allocate(self->ctx, id));
+	map = new_mapping(self->ctx, id, 2 * PAGE, PROT_READ | PROT_WRITE);
+	fill(map, 2 * PAGE, 1);
+	must_libc(munmap(map, 2 * PAGE));
+	must(do_deallocate(self->ctx, id));
+	expect_reused(_metadata, self->ctx, id, PAGE + 1);
+	map = new_mapping(self->ctx, id, 2 * PAGE, PROT_READ);
+	EXPECT_TRUE(all_zero(map + PAGE + 1, PAGE - 1));
+}
+
 /* --- what does not ---------------------------------------------------------------------------- */
 
 TEST_F(reuse, buffers_without_the_flag_neither_leave_nor_get_any)

@@ -60,6 +60,26 @@ TEST_F(reader, may_not_transfer_to_it)
 	EXPECT_EQ(-EACCES, do_transfer(self->ctx, self->id, 0, self->own, 0, 1));
 }
 
+TEST_F(reader, may_not_sync_for_writing)
+{
+	EXPECT_EQ(-EACCES, do_sync(self->ctx, self->id, 0, 1, DEVBUF_SYNC_WRITE));
+	EXPECT_EQ(-EACCES,
+		  do_sync(self->ctx, self->id, 0, 1, DEVBUF_SYNC_READ | DEVBUF_SYNC_WRITE));
+}
+
+TEST_F(reader, may_ask_for_the_path_from_it_and_not_to_it)
+{
+	struct devbuf_path path = {
+		.size = sizeof(path),
+		.dst_id = self->own,
+		.src_id = self->id,
+	};
+
+	EXPECT_EQ(0, do_command(self->ctx, DEVBUF_PATH, &path));
+	path.dst_id = self->id;
+	EXPECT_EQ(-EACCES, do_command(self->ctx, DEVBUF_PATH, &path));
+}
+
 TEST_F(reader, may_not_map_for_writing)
 {
 	EXPECT_EQ(-EACCES, do_map(self->ctx, self->id, PAGE, PROT_READ | PROT_WRITE, NULL));
@@ -306,6 +326,53 @@ TEST_F(bounded, importing_the_base_too_opens_it_by_its_own_id)
 	give(self->owner, self->base, 0, self->ctx);
 	EXPECT_EQ(0, do_view(self->ctx, self->base, 0, BASE_NBYTES, &id));
 	EXPECT_TRUE(buffer_filled(self->ctx, self->base, 0, BASE_NBYTES, 1));
+}
+
+/* --- the holder of only a view of a caller's own memory --------------------------------------- */
+
+/* Pages begin where the caller's addresses say, not where the buffer's offsets do. */
+FIXTURE(bounded_user)
+{
+	int owner, ctx;
+	__u64 view;
+};
+
+FIXTURE_VARIANT(bounded_user)
+{
+	__u64 offset, nbytes;
+	bool whole_pages;
+};
+
+#define SKEW 100u
+
+FIXTURE_VARIANT_ADD(bounded_user, pages_of_the_memory){ 4096 - SKEW, 8192, true };
+FIXTURE_VARIANT_ADD(bounded_user, pages_of_the_offsets){ 4096, 8192, false };
+FIXTURE_VARIANT_ADD(bounded_user, begins_with_a_page){ 4096 - SKEW, 100, false };
+FIXTURE_VARIANT_ADD(bounded_user, ends_with_a_page){ 8192 - SKEW - 100, 100, false };
+
+FIXTURE_SETUP(bounded_user)
+{
+	unsigned char *memory = new_memory(SKEW + BASE_NBYTES);
+	__u64 base;
+
+	self->owner = new_context();
+	self->ctx = new_context();
+	base = new_user_buffer(self->owner, memory + SKEW, BASE_NBYTES);
+	self->view = new_allocated_view(self->owner, base, variant->offset, variant->nbytes);
+	give(self->owner, self->view, 0, self->ctx);
+}
+
+FIXTURE_TEARDOWN(bounded_user)
+{
+	close(self->owner);
+	close(self->ctx);
+}
+
+TEST_F(bounded_user, exports_whole_pages_of_the_view_only)
+{
+	int ret = do_export(self->ctx, self->view, 0);
+
+	EXPECT_EQ(variant->whole_pages ? 0 : -EACCES, ret < 0 ? ret : 0);
 }
 
 TEST_HARNESS_MAIN

@@ -290,12 +290,14 @@ FIXTURE_VARIANT_ADD(overlap, side_by_side){ 10000, 0, 10000 };
 FIXTURE_VARIANT_ADD(overlap, up_between_views){ 5033, 1002, 9999, true };
 FIXTURE_VARIANT_ADD(overlap, down_between_views){ 1002, 5033, 9999, true };
 FIXTURE_VARIANT_ADD(overlap, up_large){ 333, 0, 3 * 1024 * 1024 };
+FIXTURE_VARIANT_ADD(overlap, up_large_pages){ 12288, 0, 3 * 1024 * 1024 };
+FIXTURE_VARIANT_ADD(overlap, up_large_odd){ 1024 * 1024 + 77, 5, 3 * 1024 * 1024 };
 FIXTURE_VARIANT_ADD(overlap, down_large){ 0, 333, 3 * 1024 * 1024 };
 
 FIXTURE_SETUP(overlap)
 {
 	self->ctx = new_context();
-	self->nbytes = variant->nbytes + NBYTES;
+	self->nbytes = variant->dst_offset + variant->src_offset + variant->nbytes;
 	self->id = new_allocated(self->ctx, self->nbytes);
 	self->expected = new_memory(self->nbytes);
 	fill(self->expected, self->nbytes, 1);

@@ -75,9 +75,13 @@ TEST_F(limit, more_than_it_is_ENOMEM)
 
 TEST_F(limit, far_more_than_it_is_ENOMEM)
 {
+	const size_t nbytes = 64 * GIB;
+	void *memory = mmap(NULL, nbytes, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	__u64 id;
 
-	EXPECT_EQ(-ENOMEM, pin(self->ctx, self->memory, 1ull << 46, &id));
+	ASSERT_NE(MAP_FAILED, memory);
+	EXPECT_EQ(-ENOMEM, pin(self->ctx, memory, nbytes, &id));
 	expect_nothing_counted(_metadata, self->ctx, self->memory);
 }
 

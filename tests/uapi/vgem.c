@@ -1,122 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Another driver at the other end of a dma-buf: vgem, a GPU without hardware. It attaches and maps
- * what it imports, exports buffers of its own, and has fences that userspace signals.
- * Needs the module vgem.
+ * Another driver at the other end of a dma-buf: what it may import, what it holds, and that its
+ * work is waited for. Needs the module vgem.
  */
-#include "common.h"
-
-#include <linux/dma-buf.h>
+#include "common_vgem.h"
 
 #include "kselftest_harness.h"
-
-/* --- the parts of the DRM ABI that are used here ---------------------------------------------- */
-
-struct drm_version {
-	int version[3];
-	size_t name_len;
-	char *name;
-	size_t date_len;
-	char *date;
-	size_t desc_len;
-	char *desc;
-};
-
-struct drm_gem_close {
-	__u32 handle, pad;
-};
-
-struct drm_prime_handle {
-	__u32 handle, flags;
-	__s32 fd;
-};
-
-struct drm_mode_create_dumb {
-	__u32 height, width, bpp, flags, handle, pitch;
-	__u64 size;
-};
-
-struct drm_vgem_fence_attach {
-	__u32 handle, flags, out_fence, pad;
-};
-
-struct drm_vgem_fence_signal {
-	__u32 fence, flags;
-};
-
-#define DRM_IOCTL_VERSION            _IOWR('d', 0x00, struct drm_version)
-#define DRM_IOCTL_GEM_CLOSE          _IOW('d', 0x09, struct drm_gem_close)
-#define DRM_IOCTL_PRIME_HANDLE_TO_FD _IOWR('d', 0x2d, struct drm_prime_handle)
-#define DRM_IOCTL_PRIME_FD_TO_HANDLE _IOWR('d', 0x2e, struct drm_prime_handle)
-#define DRM_IOCTL_VGEM_FENCE_ATTACH  _IOWR('d', 0x41, struct drm_vgem_fence_attach)
-#define DRM_IOCTL_VGEM_FENCE_SIGNAL  _IOW('d', 0x42, struct drm_vgem_fence_signal)
-#define DRM_IOCTL_MODE_CREATE_DUMB   _IOWR('d', 0xb2, struct drm_mode_create_dumb)
-#define VGEM_FENCE_WRITE             1
-#define DRM_RDWR                     O_RDWR
-
-static bool is_vgem(int card)
-{
-	char name[5] = { 0 };
-	struct drm_version version = { .name_len = 4, .name = name };
-
-	return !ioctl(card, DRM_IOCTL_VERSION, &version) && !strcmp(name, "vgem");
-}
-
-/* -1 when there is none. */
-static int open_vgem(void)
-{
-	char path[32];
-
-	for (int i = 0; i < 8; i++) {
-		int card;
-
-		snprintf(path, sizeof(path), "/dev/dri/card%d", i);
-		card = open(path, O_RDWR | O_CLOEXEC);
-		if (card >= 0 && is_vgem(card))
-			return card;
-		close(card);
-	}
-	return -1;
-}
-
-static int vgem_import(int card, int dma_buf, __u32 *handle)
-{
-	struct drm_prime_handle prime = { .fd = dma_buf };
-	int ret = ioctl(card, DRM_IOCTL_PRIME_FD_TO_HANDLE, &prime) < 0 ? -errno : 0;
-
-	*handle = prime.handle;
-	return ret;
-}
-
-static int vgem_export(int card, __u32 handle)
-{
-	struct drm_prime_handle prime = { .handle = handle, .flags = O_CLOEXEC | DRM_RDWR };
-
-	must_libc(ioctl(card, DRM_IOCTL_PRIME_HANDLE_TO_FD, &prime));
-	return prime.fd;
-}
-
-static void vgem_close(int card, __u32 handle)
-{
-	struct drm_gem_close argument = { .handle = handle };
-
-	must_libc(ioctl(card, DRM_IOCTL_GEM_CLOSE, &argument));
-}
-
-static __u32 vgem_attach_fence(int card, __u32 handle, __u32 flags)
-{
-	struct drm_vgem_fence_attach attach = { .handle = handle, .flags = flags };
-
-	must_libc(ioctl(card, DRM_IOCTL_VGEM_FENCE_ATTACH, &attach));
-	return attach.out_fence;
-}
-
-static void vgem_signal_fence(int card, __u32 fence)
-{
-	struct drm_vgem_fence_signal signal = { .fence = fence };
-
-	must_libc(ioctl(card, DRM_IOCTL_VGEM_FENCE_SIGNAL, &signal));
-}
 
 /* --- import into the other driver ------------------------------------------------------------- */
 
@@ -131,8 +20,6 @@ FIXTURE(vgem)
 FIXTURE_SETUP(vgem)
 {
 	self->card = open_vgem();
-	if (self->card < 0)
-		SKIP(return, "the module vgem is not loaded");
 	self->ctx = new_context();
 	self->id = new_allocated(self->ctx, NBYTES);
 	buffer_fill(self->ctx, self->id, NBYTES, 1);
@@ -144,19 +31,9 @@ FIXTURE_TEARDOWN(vgem)
 	close(self->card);
 }
 
-static __u32 import_export(int card, int ctx, __u64 id)
-{
-	int fd = new_export(ctx, id, DEVBUF_EXPORT_WRITE);
-	__u32 handle;
-
-	must(vgem_import(card, fd, &handle));
-	close(fd);
-	return handle;
-}
-
 TEST_F(vgem, imports_a_writable_export)
 {
-	__u32 handle = import_export(self->card, self->ctx, self->id);
+	__u32 handle = vgem_import_export(self->card, self->ctx, self->id);
 
 	vgem_close(self->card, handle);
 	EXPECT_TRUE(buffer_filled(self->ctx, self->id, 0, NBYTES, 1));
@@ -169,7 +46,7 @@ TEST_F(vgem, imports_many_views_of_one_base)
 	for (size_t i = 0; i < ARRAY_SIZE(handles); i++) {
 		__u64 view = new_allocated_view(self->ctx, self->id, i * 5000, 7000);
 
-		handles[i] = import_export(self->card, self->ctx, view);
+		handles[i] = vgem_import_export(self->card, self->ctx, view);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(handles); i++)
 		vgem_close(self->card, handles[i]);
@@ -186,7 +63,7 @@ TEST_F(vgem, may_not_import_a_read_only_export)
 TEST_F(vgem, gives_back_the_dma_buf_that_it_imported)
 {
 	int fd = new_export(self->ctx, self->id, DEVBUF_EXPORT_WRITE);
-	int back = vgem_export(self->card, import_export(self->card, self->ctx, self->id));
+	int back = vgem_export(self->card, vgem_import_export(self->card, self->ctx, self->id));
 	int other = new_context();
 
 	EXPECT_EQ(inode_of(fd), inode_of(back));
@@ -197,7 +74,7 @@ TEST_F(vgem, gives_back_the_dma_buf_that_it_imported)
 
 TEST_F(vgem, holds_the_memory_when_everything_else_is_gone)
 {
-	__u32 handle = import_export(self->card, self->ctx, self->id);
+	__u32 handle = vgem_import_export(self->card, self->ctx, self->id);
 	unsigned char *map;
 
 	must(do_deallocate(self->ctx, self->id));
@@ -212,7 +89,7 @@ TEST_F(vgem, holds_the_memory_when_everything_else_is_gone)
 
 TEST_F(vgem, is_synchronised_with)
 {
-	import_export(self->card, self->ctx, self->id);
+	vgem_import_export(self->card, self->ctx, self->id);
 	EXPECT_EQ(0, do_sync(self->ctx, self->id, 0, 100, DEVBUF_SYNC_READ | DEVBUF_SYNC_WRITE));
 	EXPECT_EQ(0, do_sync(self->ctx, self->id, 0, 100,
 			     DEVBUF_SYNC_READ | DEVBUF_SYNC_WRITE | DEVBUF_SYNC_END));
@@ -221,7 +98,7 @@ TEST_F(vgem, is_synchronised_with)
 TEST_F(vgem, memory_that_it_has_imported_is_not_kept_for_reuse)
 {
 	__u64 id = new_allocated_flags(self->ctx, PAGE, DEVBUF_CREATE_REUSE);
-	__u32 handle = import_export(self->card, self->ctx, id);
+	__u32 handle = vgem_import_export(self->card, self->ctx, id);
 
 	buffer_fill(self->ctx, id, PAGE, 1);
 	must(do_deallocate(self->ctx, id));
@@ -234,11 +111,10 @@ TEST_F(vgem, memory_that_it_has_imported_is_not_kept_for_reuse)
 
 TEST_F(vgem, its_own_buffers_are_EOPNOTSUPP)
 {
-	struct drm_mode_create_dumb dumb = { .height = 1, .width = PAGE / 4, .bpp = 32 };
+	int dma_buf = vgem_export(self->card, vgem_create(self->card));
 	__u64 id;
 
-	must_libc(ioctl(self->card, DRM_IOCTL_MODE_CREATE_DUMB, &dumb));
-	EXPECT_EQ(-EOPNOTSUPP, do_import(self->ctx, vgem_export(self->card, dumb.handle), &id));
+	EXPECT_EQ(-EOPNOTSUPP, do_import(self->ctx, dma_buf, &id));
 	EXPECT_EQ(1, fdinfo(self->ctx, "devbuf-handles"));
 }
 
@@ -322,12 +198,10 @@ FIXTURE_VARIANT_ADD(queued, write_before_sync){ wait_sync, VGEM_FENCE_WRITE };
 FIXTURE_SETUP(queued)
 {
 	self->card = open_vgem();
-	if (self->card < 0)
-		SKIP(return, "the module vgem is not loaded");
 	self->ctx = new_context();
 	self->id = new_allocated(self->ctx, PAGE);
 	self->other = new_allocated(self->ctx, PAGE);
-	self->handle = import_export(self->card, self->ctx, self->id);
+	self->handle = vgem_import_export(self->card, self->ctx, self->id);
 }
 
 FIXTURE_TEARDOWN(queued)
@@ -356,7 +230,7 @@ TEST_F(queued, work_on_a_view_is_waited_for_by_the_base)
 	__u64 view = new_allocated_view(self->ctx, self->id, 50, 10);
 	struct work work = { .card = self->card, .waiter = gettid() };
 
-	work.fence = vgem_attach_fence(self->card, import_export(self->card, self->ctx, view),
+	work.fence = vgem_attach_fence(self->card, vgem_import_export(self->card, self->ctx, view),
 				       variant->fence_flags);
 	must(-pthread_create(&work.thread, NULL, end_work, &work));
 	EXPECT_EQ(0, variant->wait(self->ctx, self->id, self->other, self->bytes));
@@ -380,4 +254,12 @@ TEST_F(queued, work_that_never_ends_can_be_interrupted_by_a_fatal_signal)
 	EXPECT_EQ(-SIGKILL, wait_for(child));
 }
 
-TEST_HARNESS_MAIN
+int main(int argc, char **argv)
+{
+	int card = open_vgem();
+
+	if (card < 0)
+		return skip_program("the module vgem is not loaded");
+	close(card);
+	return test_harness_run(argc, argv);
+}
