@@ -9,6 +9,11 @@ __attribute__((constructor)) static void ask_page_size(void)
 	PAGE = sysconf(_SC_PAGE_SIZE);
 }
 
+int libc_result(int ret)
+{
+	return ret < 0 ? -errno : ret;
+}
+
 int must_succeed(int result, const char *call, const char *file, int line)
 {
 	if (result < 0) {
@@ -28,7 +33,7 @@ int skip_program(const char *reason)
 
 int do_command(int ctx, unsigned long command, void *argument)
 {
-	return ioctl(ctx, command, argument) < 0 ? -errno : 0;
+	return libc_result(ioctl(ctx, command, argument));
 }
 
 struct devbuf_create create_argument(const char *device, __u64 nbytes, __u32 flags)
@@ -225,10 +230,7 @@ int do_map(int ctx, __u64 id, size_t nbytes, int prot, void **map)
 
 int new_context(void)
 {
-	int ctx = open("/dev/devbuf", O_RDWR | O_CLOEXEC);
-
-	must_libc(ctx);
-	return ctx;
+	return must_libc(open("/dev/devbuf", O_RDWR | O_CLOEXEC));
 }
 
 __u64 new_buffer(int ctx, __u64 nbytes)

@@ -48,9 +48,10 @@ extern __u64 PAGE;
 /* @call's result, which is not negative; a negative errno ends the test. */
 #define must(call)         must_succeed((call), #call, __FILE__, __LINE__)
 /* The same for calls that return -1 and set errno. */
-#define must_libc(call)    must_succeed((call) < 0 ? -errno : 0, #call, __FILE__, __LINE__)
+#define must_libc(call)    must_succeed(libc_result(call), #call, __FILE__, __LINE__)
 /* For anything else that has to be so. */
 #define must_be(condition) must_succeed((condition) ? 0 : -EBADE, #condition, __FILE__, __LINE__)
+int libc_result(int ret);
 int must_succeed(int result, const char *call, const char *file, int line);
 
 /* For a program's main() when this machine has nothing to run it on: prints why, returns the status. */

@@ -50,9 +50,8 @@ void join(const struct group *group)
 
 int in_group(const struct group *group, void (*work)(const struct group *group))
 {
-	pid_t child = fork();
+	pid_t child = must_libc(fork());
 
-	must_libc(child);
 	if (!child) {
 		join(group);
 		work(group);

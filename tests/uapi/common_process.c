@@ -117,10 +117,9 @@ __u64 inode_of(int fd)
 
 int new_memfd(size_t nbytes, unsigned int seed)
 {
-	int fd = memfd_create("devbuf-test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int fd = must_libc(memfd_create("devbuf-test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
 	void *memory;
 
-	must_libc(fd);
 	must_libc(ftruncate(fd, nbytes));
 	memory = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	must_libc(memory == MAP_FAILED ? -1 : 0);

@@ -38,9 +38,8 @@ static int call_as_32_bit(int number, int first, int second, int third)
 /* A kernel without 32-bit programs answers with a signal. */
 static bool has_32_bit_calls(void)
 {
-	pid_t child = fork();
+	pid_t child = must_libc(fork());
 
-	must_libc(child);
 	if (!child)
 		_exit(call_as_32_bit(IA32_GETPID, 0, 0, 0) == getpid() ? 0 : 1);
 	return wait_for(child) == 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* IMPORT: the same id in another context or process, with the rights that the dma-buf carries. */
-#include "common.h"
+#include "common_vgem.h"
 
 #include <linux/udmabuf.h>
 
@@ -209,18 +209,27 @@ TEST_F(import, of_a_file_that_is_no_dma_buf_is_EINVAL)
 	EXPECT_EQ(-EINVAL, import_error(self->ctx, self->owner));
 }
 
-TEST_F(import, of_another_exporter_s_dma_buf_is_EOPNOTSUPP)
+/* Of whichever other exporter there is; -1 when there is none. */
+static int new_foreign_dma_buf(void)
 {
 	struct udmabuf_create create = { .flags = UDMABUF_FLAGS_CLOEXEC, .size = PAGE };
-	int device = open("/dev/udmabuf", O_RDWR | O_CLOEXEC);
-	int dma_buf;
+	int udmabuf = open("/dev/udmabuf", O_RDWR | O_CLOEXEC);
+	int card = open_vgem();
 
-	if (device < 0)
-		SKIP(return, "no /dev/udmabuf; vgem.c tests the same");
-	create.memfd = new_memfd(PAGE, 1);
-	must_libc(fcntl(create.memfd, F_ADD_SEALS, F_SEAL_SHRINK));
-	dma_buf = ioctl(device, UDMABUF_CREATE, &create);
-	must_libc(dma_buf);
+	if (udmabuf >= 0) {
+		create.memfd = new_memfd(PAGE, 1);
+		must_libc(fcntl(create.memfd, F_ADD_SEALS, F_SEAL_SHRINK));
+		return must_libc(ioctl(udmabuf, UDMABUF_CREATE, &create));
+	}
+	return card < 0 ? -1 : vgem_export(card, vgem_create(card));
+}
+
+TEST_F(import, of_another_exporter_s_dma_buf_is_EOPNOTSUPP)
+{
+	int dma_buf = new_foreign_dma_buf();
+
+	if (dma_buf < 0)
+		SKIP(return, "neither udmabuf nor vgem is there");
 	EXPECT_EQ(-EOPNOTSUPP, import_error(self->ctx, dma_buf));
 	EXPECT_EQ(0, fdinfo(self->ctx, "devbuf-handles"));
 }

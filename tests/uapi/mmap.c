@@ -130,9 +130,8 @@ TEST_F(reader, may_not_make_a_mapping_writable)
 TEST_F(reader, may_not_write_through_proc_self_mem)
 {
 	unsigned char *map = new_mapping(self->ctx, self->id, PAGE, PROT_READ);
-	int mem = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+	int mem = must_libc(open("/proc/self/mem", O_RDWR | O_CLOEXEC));
 
-	must_libc(mem);
 	EXPECT_EQ(-1, pwrite(mem, "x", 1, (uintptr_t)map));
 	EXPECT_EQ(0, map[0]);
 	close(mem);

@@ -57,8 +57,7 @@ TEST_F(pinning, by_direct_io_of_a_disk)
 
 	if (!path)
 		SKIP(return, "no scratch disk");
-	disk = open(path, O_RDWR | O_DIRECT | O_CLOEXEC);
-	must_libc(disk);
+	disk = must_libc(open(path, O_RDWR | O_DIRECT | O_CLOEXEC));
 	other = another_mapping(self->ctx, variant->create_flags);
 	fill(self->map, NBYTES, 1);
 	EXPECT_EQ((ssize_t)NBYTES, pwrite(disk, self->map, NBYTES, 0));

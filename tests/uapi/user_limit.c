@@ -246,10 +246,9 @@ FIXTURE_TEARDOWN(limit_of)
 static pid_t pin_in_child(void *memory, uid_t uid, int socket, bool wait_to_be_killed)
 {
 	int ctx = new_context();
-	pid_t child = fork();
+	pid_t child = must_libc(fork());
 	__u64 id;
 
-	must_libc(child);
 	if (!child) {
 		must_libc(setresuid(uid, uid, uid));
 		must(pin(ctx, memory, LIMIT_PAGES * PAGE, &id));
