@@ -80,12 +80,13 @@ void devbuf_context_close(struct devbuf_context *context)
 {
 	struct devbuf_handle *handle, *next;
 
+	/* First, since a worker may be moving handles to a table of another size. */
+	rhashtable_destroy(&context->handles);
 	list_for_each_entry_safe(handle, next, &context->all, entry) {
 		devbuf_buffer_drop_handle(handle->buffer);
 		kfree(handle);
 		cond_resched();
 	}
-	rhashtable_destroy(&context->handles);
 	devbuf_reuse_flush(&context->reuse);
 	devbuf_mmap_close();
 	/* The shrinker may just be letting go of the reuse lock. */
