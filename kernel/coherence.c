@@ -82,19 +82,14 @@ static int devbuf_coherence_wait(struct devbuf_storage *storage,
 	}
 }
 
-/*
- * Does DMA to any of these bytes go through a bounce buffer? A device that sees
- * the CPU's caches has no other reason to need syncs.
- */
-static bool devbuf_attachment_bounces(const struct devbuf_attachment *a,
-				      const struct devbuf_range *range)
+/* Must the CPU and the device be told what the other did to these bytes? */
+static bool devbuf_attachment_needs_sync(const struct devbuf_attachment *a,
+					 const struct devbuf_range *range)
 {
 	u64 pos = (u64)a->export->first_page << PAGE_SHIFT;
 	struct scatterlist *sg;
 	unsigned int i;
 
-	if (!dev_is_dma_coherent(a->dev))
-		return false;
 	for_each_sgtable_dma_sg(&a->sgt, sg, i) {
 		if (pos < range->end && range->start < pos + sg_dma_len(sg) &&
 		    dma_need_sync(a->dev, sg_dma_address(sg)))
@@ -102,6 +97,16 @@ static bool devbuf_attachment_bounces(const struct devbuf_attachment *a,
 		pos += sg_dma_len(sg);
 	}
 	return false;
+}
+
+/*
+ * Does DMA to any of these bytes go through a bounce buffer? A device that sees
+ * the CPU's caches has no other reason to need syncs.
+ */
+static bool devbuf_attachment_bounces(const struct devbuf_attachment *a,
+				      const struct devbuf_range *range)
+{
+	return dev_is_dma_coherent(a->dev) && devbuf_attachment_needs_sync(a, range);
 }
 
 /*
@@ -169,7 +174,8 @@ static void devbuf_coherence_sync(struct devbuf_storage *storage,
 
 	lockdep_assert_held(&storage->lock);
 	list_for_each_entry(a, &storage->attachments, entry)
-		if (a->mapped && devbuf_range_meets(range, a->export))
+		if (a->mapped && devbuf_range_meets(range, a->export) &&
+		    devbuf_attachment_needs_sync(a, range))
 			devbuf_attachment_sync(a, range, for_device);
 }
 
