@@ -8,7 +8,6 @@
 #include <linux/dma-buf.h>
 #include <linux/dma-map-ops.h>
 #include <linux/dma-mapping.h>
-#include <linux/dma-resv.h>
 
 #include "devbuf_private.h"
 
@@ -29,57 +28,6 @@ static bool devbuf_range_meets(const struct devbuf_range *range,
 	u64 end = start + ((u64)export->nr_pages << PAGE_SHIFT);
 
 	return range->start < end && start < range->end;
-}
-
-/*
- * The unfinished work on the next dma_buf that overlaps the range, and which
- * that is: so each is waited for once, however much is queued meanwhile. An
- * export's reservation is there as long as the export is listed.
- *
- * Return: a fence, NULL after the last, or -ENOMEM.
- */
-static struct dma_fence *devbuf_coherence_next(struct devbuf_storage *storage,
-					       const struct devbuf_range *range,
-					       enum dma_resv_usage usage,
-					       u64 *serial)
-{
-	struct devbuf_export_info *export;
-	struct dma_fence *fence = NULL;
-	int ret = 0;
-
-	mutex_lock(&storage->lock);
-	list_for_each_entry(export, &storage->exports, entry) {
-		if (export->serial <= *serial ||
-		    !devbuf_range_meets(range, export) ||
-		    dma_resv_test_signaled(export->dmabuf->resv, usage))
-			continue;
-		*serial = export->serial;
-		ret = dma_resv_get_singleton(export->dmabuf->resv, usage, &fence);
-		if (ret || fence)
-			break;
-	}
-	mutex_unlock(&storage->lock);
-	return ret ? ERR_PTR(ret) : fence;
-}
-
-/* Wait for what other drivers have queued on the range. */
-static int devbuf_coherence_wait(struct devbuf_storage *storage,
-				 const struct devbuf_range *range, bool write)
-{
-	enum dma_resv_usage usage = dma_resv_usage_rw(write);
-	struct dma_fence *fence;
-	u64 serial = 0;
-	long ret;
-
-	for (;;) {
-		fence = devbuf_coherence_next(storage, range, usage, &serial);
-		if (IS_ERR_OR_NULL(fence))
-			return PTR_ERR_OR_ZERO(fence);
-		ret = dma_fence_wait(fence, true);
-		dma_fence_put(fence);
-		if (ret < 0)
-			return ret;
-	}
 }
 
 /* Must the CPU and the device be told what the other did to these bytes? */
@@ -172,7 +120,7 @@ static void devbuf_coherence_sync(struct devbuf_storage *storage,
 {
 	struct devbuf_attachment *a;
 
-	lockdep_assert_held(&storage->lock);
+	lockdep_assert_held(&storage->sync_lock);
 	list_for_each_entry(a, &storage->attachments, entry)
 		if (a->mapped && devbuf_range_meets(range, a->export) &&
 		    devbuf_attachment_needs_sync(a, range))
@@ -184,30 +132,47 @@ static void devbuf_coherence_sync(struct devbuf_storage *storage,
  * @storage: the memory
  * @pos: bytes from the beginning of its first page
  * @nbytes: how many
- * @write: it will write, too
  *
- * Costs one look at a list as long as nothing is exported. May sleep.
+ * For who waited for devices already. May sleep, but neither allocates nor takes
+ * a lock under which anybody does: it may be part of signalling a fence.
  *
- * Return: 0, -ERESTARTSYS, -ENOMEM, or -EBUSY for devices that cannot be made to agree.
+ * Return: 0, or -EBUSY for devices that cannot be made to agree.
  */
-int devbuf_coherence_begin(struct devbuf_storage *storage, u64 pos, u64 nbytes,
-			   bool write)
+int devbuf_coherence_begin(struct devbuf_storage *storage, u64 pos, u64 nbytes)
 {
 	const struct devbuf_range range = { pos, pos + nbytes };
 	int ret;
 
-	/* Without the lock: an export made just now is not ordered against us. */
-	if (list_empty_careful(&storage->exports))
+	if (list_empty_careful(&storage->attachments))
 		return 0;
-	ret = devbuf_coherence_wait(storage, &range, write);
-	if (ret || list_empty_careful(&storage->attachments))
-		return ret;
-	mutex_lock(&storage->lock);
+	mutex_lock(&storage->sync_lock);
 	ret = devbuf_coherence_check(storage, &range);
 	if (!ret)
 		devbuf_coherence_sync(storage, &range, false);
-	mutex_unlock(&storage->lock);
+	mutex_unlock(&storage->sync_lock);
 	return ret;
+}
+
+/**
+ * devbuf_coherence_wait - wait for devices, and begin
+ * @storage: the memory
+ * @pos: bytes from the beginning of its first page
+ * @nbytes: how many
+ * @write: the CPU will write, too
+ *
+ * Costs two looks as long as nothing is queued or exported.
+ *
+ * Return: 0, -ERESTARTSYS, -ENOMEM or -EBUSY.
+ */
+int devbuf_coherence_wait(struct devbuf_storage *storage, u64 pos, u64 nbytes,
+			  bool write)
+{
+	int ret;
+
+	if (devbuf_storage_is_idle(storage))
+		return 0;
+	ret = devbuf_access_wait(storage, pos, pos + nbytes - 1, write);
+	return ret ?: devbuf_coherence_begin(storage, pos, nbytes);
 }
 
 /**
@@ -216,6 +181,8 @@ int devbuf_coherence_begin(struct devbuf_storage *storage, u64 pos, u64 nbytes,
  * @pos: bytes from the beginning of its first page
  * @nbytes: how many
  * @write: it wrote, too
+ *
+ * May be part of signalling a fence.
  */
 void devbuf_coherence_end(struct devbuf_storage *storage, u64 pos, u64 nbytes,
 			  bool write)
@@ -225,9 +192,9 @@ void devbuf_coherence_end(struct devbuf_storage *storage, u64 pos, u64 nbytes,
 	/* Who only read has nothing that devices must see. */
 	if (!write || list_empty_careful(&storage->attachments))
 		return;
-	mutex_lock(&storage->lock);
+	mutex_lock(&storage->sync_lock);
 	devbuf_coherence_sync(storage, &range, true);
-	mutex_unlock(&storage->lock);
+	mutex_unlock(&storage->sync_lock);
 }
 
 int devbuf_ioctl_sync(struct devbuf_command *cmd)
@@ -259,7 +226,7 @@ int devbuf_ioctl_sync(struct devbuf_command *cmd)
 	if (arg->flags & DEVBUF_SYNC_END)
 		devbuf_coherence_end(storage, pos, arg->nbytes, write);
 	else
-		ret = devbuf_coherence_begin(storage, pos, arg->nbytes, write);
+		ret = devbuf_coherence_wait(storage, pos, arg->nbytes, write);
 	devbuf_storage_put(storage);
 out:
 	devbuf_buffer_put(buffer);

@@ -65,6 +65,8 @@ struct devbuf_context *devbuf_context_create(void)
 	context->serial = atomic64_inc_return(&last_serial);
 	spin_lock_init(&context->lock);
 	INIT_LIST_HEAD(&context->all);
+	spin_lock_init(&context->requests_lock);
+	INIT_LIST_HEAD(&context->requests);
 	devbuf_reuse_init(&context->reuse);
 	return context;
 
@@ -80,6 +82,7 @@ void devbuf_context_close(struct devbuf_context *context)
 {
 	struct devbuf_handle *handle, *next;
 
+	devbuf_requests_give_up(context);
 	/* First, since a worker may be moving handles to a table of another size. */
 	rhashtable_destroy(&context->handles);
 	list_for_each_entry_safe(handle, next, &context->all, entry) {
@@ -89,7 +92,7 @@ void devbuf_context_close(struct devbuf_context *context)
 	}
 	devbuf_reuse_flush(&context->reuse);
 	devbuf_mmap_close();
-	/* The shrinker may just be letting go of the reuse lock. */
+	/* Somebody may just be letting go of a lock of it. */
 	kfree_rcu(context, rcu);
 }
 

@@ -7,111 +7,34 @@
  * touched, but a reference on the storage.
  */
 #include <linux/sched/signal.h>
-#include <linux/slab.h>
 #include <linux/uaccess.h>
 
 #include "devbuf_private.h"
 
-/**
- * struct devbuf_copy_piece - a range on its way
- * @range: as the caller gave it
- * @end: its end in the buffer, once it is checked
- */
-struct devbuf_copy_piece {
-	struct devbuf_copy_range range;
-	struct devbuf_end end;
-};
-
-/* Look the buffer up, and hold its memory. */
-static int devbuf_end_hold(struct devbuf_context *context, struct devbuf_end *end,
-			   u64 id, bool write)
+static int devbuf_copy_resolve(struct devbuf_ends *ends, struct devbuf_piece *piece,
+			       const struct devbuf_copy_range *range)
 {
-	struct devbuf_storage *storage;
-	struct devbuf_buffer *buffer;
-	int ret = 0;
-
-	buffer = devbuf_context_find(context, id,
-				     write ? DEVBUF_RIGHT_WRITE : DEVBUF_RIGHT_READ,
-				     NULL);
-	if (IS_ERR(buffer))
-		return PTR_ERR(buffer);
-	storage = devbuf_buffer_get_storage(buffer);
-	if (!storage) {
-		ret = -ENODATA;
-		goto out;
-	}
-	end->storage = storage;
-	end->id = id;
-	end->buffer_nbytes = buffer->nbytes;
-	end->buffer_pos = devbuf_buffer_pos(buffer);
-	if (!(buffer->device->caps & DEVBUF_CAP_COPY))
-		ret = -EOPNOTSUPP;
-	else if (write && storage->mem.read_only)
-		ret = -EACCES;
-	if (ret)
-		devbuf_storage_put(storage);
-out:
-	devbuf_buffer_put(buffer);
-	return ret;
-}
-
-/**
- * devbuf_end_resolve - check one end of a copy, and hold its memory
- * @context: whose
- * @end: filled in; the caller puts @end->storage
- * @previous: the end before it in the same command, which may have the same id,
- *	or NULL
- * @id: the buffer
- * @offset: bytes from its beginning
- * @nbytes: how many
- * @write: it will be written to
- *
- * Return: 0, -ENOENT, -EACCES, -ENODATA, -EOPNOTSUPP, -EINVAL or -EOVERFLOW; on
- * failure nothing is held.
- */
-int devbuf_end_resolve(struct devbuf_context *context, struct devbuf_end *end,
-		       const struct devbuf_end *previous, u64 id, u64 offset,
-		       u64 nbytes, bool write)
-{
-	int ret;
-
-	if (previous && previous->id == id) {
-		*end = *previous;
-		devbuf_storage_get(end->storage);
-	} else {
-		ret = devbuf_end_hold(context, end, id, write);
-		if (ret)
-			return ret;
-	}
-	ret = devbuf_check_range(offset, nbytes, end->buffer_nbytes);
-	if (ret) {
-		devbuf_storage_put(end->storage);
-		return ret;
-	}
-	end->pos = end->buffer_pos + offset;
-	return 0;
-}
-
-static int devbuf_copy_resolve(struct devbuf_command *cmd,
-			       struct devbuf_copy_piece *piece,
-			       const struct devbuf_copy_piece *previous, bool in)
-{
-	const struct devbuf_copy_range *range = &piece->range;
+	struct devbuf_end *end = ends->write ? &piece->dst : &piece->src;
 
 	if (!access_ok(u64_to_user_ptr(range->user_addr), range->nbytes))
 		return -EFAULT;
-	return devbuf_end_resolve(cmd->context, &piece->end,
-				  previous ? &previous->end : NULL, range->id,
-				  range->offset, range->nbytes, in);
+	*piece = (struct devbuf_piece) {
+		.user_addr = range->user_addr,
+		.nbytes = range->nbytes,
+		.engine = &devbuf_cpu_engine,
+	};
+	return devbuf_end_resolve(ends, end, range->id, range->offset, range->nbytes);
 }
 
 /* Copies one piece; adds what was copied to @done. */
-static int devbuf_copy_piece(const struct devbuf_copy_piece *piece, bool in,
+static int devbuf_copy_piece(const struct devbuf_piece *piece, bool nonblock,
 			     u64 *done)
 {
-	void __user *user = u64_to_user_ptr(piece->range.user_addr);
-	u64 pos = piece->end.pos;
-	u64 rest = piece->range.nbytes;
+	const struct devbuf_end *end = piece->dst.storage ? &piece->dst : &piece->src;
+	void __user *user = u64_to_user_ptr(piece->user_addr);
+	bool in = piece->dst.storage;
+	u64 rest = piece->nbytes;
+	u64 pos = end->pos;
 	u64 nbytes, left;
 	void *span;
 
@@ -119,76 +42,112 @@ static int devbuf_copy_piece(const struct devbuf_copy_piece *piece, bool in,
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		nbytes = min_t(u64, rest, DEVBUF_COPY_STEP);
-		span = devbuf_storage_span(piece->end.storage, pos, &nbytes);
+		span = devbuf_storage_span(end->storage, pos, &nbytes);
 		/*
-		 * __copy_from_user(), since copy_from_user() would zero what it
-		 * could not fill: bytes that were not copied stay as they were.
+		 * Without zeroing what could not be filled: bytes that were not
+		 * copied stay as they were.
 		 */
-		left = in ? __copy_from_user(span, user, nbytes) :
-			    __copy_to_user(user, span, nbytes);
+		if (nonblock) {
+			pagefault_disable();
+			left = in ? __copy_from_user_inatomic(span, user, nbytes) :
+				    __copy_to_user_inatomic(user, span, nbytes);
+			pagefault_enable();
+		} else {
+			left = in ? __copy_from_user(span, user, nbytes) :
+				    __copy_to_user(user, span, nbytes);
+		}
 		*done += nbytes - left;
 		if (left)
-			return -EFAULT;
+			return nonblock ? -EAGAIN : -EFAULT;
 		cond_resched();
 	}
 	return 0;
 }
 
-static int devbuf_copy_pieces(const struct devbuf_copy_piece *pieces, u32 nr,
-			      bool in, u64 *done)
+/**
+ * devbuf_copy_slice - copy between a buffer and pages of the caller's
+ * @piece: of which bytes of the buffer
+ * @iter: the caller's
+ *
+ * Return: 0 or -EFAULT.
+ */
+int devbuf_copy_slice(const struct devbuf_piece *piece, struct iov_iter *iter)
 {
+	const struct devbuf_end *end = piece->dst.storage ? &piece->dst : &piece->src;
+	u64 pos = end->pos, rest = piece->nbytes, nbytes, copied;
+	bool in = piece->dst.storage;
+	void *span;
+
+	for (; rest; rest -= nbytes, pos += nbytes) {
+		nbytes = rest;
+		span = devbuf_storage_span(end->storage, pos, &nbytes);
+		copied = in ? copy_from_iter(span, nbytes, iter) :
+			      copy_to_iter(span, nbytes, iter);
+		if (copied != nbytes)
+			return -EFAULT;
+	}
+	return 0;
+}
+
+static int devbuf_copy_now(struct devbuf_command *cmd,
+			   const struct devbuf_piece *pieces, u32 nr)
+{
+	struct devbuf_copy *arg = &cmd->arg.copy;
+	bool nonblock = devbuf_command_is_nonblocking(cmd);
 	int ret = 0;
 	u32 i;
 
-	for (i = 0; i < nr && !ret; i++)
-		ret = devbuf_coherence_begin(pieces[i].end.storage,
-					     pieces[i].end.pos,
-					     pieces[i].range.nbytes, in);
-	if (ret)
-		return ret;
+	/* Who may not wait has made sure that there is nothing to wait for. */
+	for (i = 0; i < nr && !ret && !nonblock; i++)
+		ret = devbuf_piece_wait(&pieces[i]);
 	for (i = 0; i < nr && !ret; i++) {
-		ret = devbuf_copy_piece(&pieces[i], in, done);
-		devbuf_coherence_end(pieces[i].end.storage, pieces[i].end.pos,
-				     pieces[i].range.nbytes, in);
+		ret = devbuf_copy_piece(&pieces[i], nonblock, &arg->out_done_nbytes);
+		devbuf_piece_end(&pieces[i]);
 	}
-	return ret;
+	/* Pages of the caller's are not there: it is to be queued after all. */
+	if (ret == -EAGAIN)
+		return ret;
+	if (arg->out_done_nbytes)
+		arg->out_path = DEVBUF_PATH_CPU;
+	return devbuf_command_reply(cmd) ? -EFAULT : ret;
 }
 
 static int devbuf_copy(struct devbuf_command *cmd, bool in)
 {
-	struct devbuf_copy_piece few[DEVBUF_COPY_FEW], *pieces = few;
+	struct devbuf_piece few[DEVBUF_COPY_FEW], *pieces;
 	struct devbuf_copy *arg = &cmd->arg.copy;
-	struct devbuf_copy_range __user *ranges = u64_to_user_ptr(arg->ranges);
-	u32 nr = 0;
-	int ret = 0;
+	const struct devbuf_copy_range *ranges;
+	struct devbuf_copy_range range;
+	struct devbuf_ends ends;
+	u32 nr;
+	int ret;
 
-	if (arg->flags || arg->pad || !arg->nr_ranges ||
-	    arg->nr_ranges > DEVBUF_MAX_RANGES)
-		return -EINVAL;
-	if (arg->nr_ranges > ARRAY_SIZE(few)) {
-		pieces = kvmalloc_array(arg->nr_ranges, sizeof(*pieces), DEVBUF_GFP);
-		if (!pieces)
-			return -ENOMEM;
-	}
-	for (; nr < arg->nr_ranges; nr++) {
-		ret = -EFAULT;
-		if (copy_from_user(&pieces[nr].range, &ranges[nr], sizeof(*ranges)))
-			goto out;
-		ret = devbuf_copy_resolve(cmd, &pieces[nr],
-					  nr ? &pieces[nr - 1] : NULL, in);
+	ret = devbuf_copy_check(cmd, 0);
+	if (ret)
+		return ret;
+	pieces = devbuf_pieces_read(few, arg->ranges, arg->nr_ranges,
+				    sizeof(*ranges), (const void **)&ranges);
+	if (IS_ERR(pieces))
+		return PTR_ERR(pieces);
+	devbuf_ends_init(&ends, cmd->context, arg->nr_ranges, in);
+	for (nr = 0; nr < arg->nr_ranges; nr++) {
+		range = ranges[nr];
+		ret = devbuf_copy_resolve(&ends, &pieces[nr], &range);
 		if (ret)
 			goto out;
 	}
-	ret = devbuf_copy_pieces(pieces, nr, in, &arg->out_done_nbytes);
-	if (arg->out_done_nbytes)
-		arg->out_path = DEVBUF_PATH_CPU;
-	if (devbuf_command_reply(cmd))
-		ret = -EFAULT;
+	ret = -EAGAIN;
+	if (!devbuf_copy_is_queued(cmd, pieces, nr))
+		ret = devbuf_copy_now(cmd, pieces, nr);
+	if (ret == -EAGAIN) {
+		ret = devbuf_job_queue(cmd, pieces, nr);
+		/* The job has the memory now. */
+		if (!ret || ret == -EIOCBQUEUED)
+			nr = 0;
+	}
 out:
-	while (nr--)
-		devbuf_storage_put(pieces[nr].end.storage);
-	if (pieces != few)
-		kvfree(pieces);
+	devbuf_pieces_put(pieces, nr);
+	devbuf_pieces_free(pieces, few);
 	return ret;
 }
 

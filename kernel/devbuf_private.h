@@ -10,6 +10,9 @@
  *	                  |
  *	               devbuf_device	where memory comes from
  *
+ *	               devbuf_job	a queued copy; its devbuf_fence tells of its end
+ *	               devbuf_request	a command that has not ended, as CANCEL sees it
+ *
  * Who holds whom (references; an arrow keeps its target alive):
  *
  *	handle  -> buffer		until DESTROY or close
@@ -20,22 +23,34 @@
  *	export  -> buffer, storage	until its dma_buf is released
  *	mapping -> pseudo-file -> storage	until munmap
  *	running copy -> storage		while it runs
+ *	job     -> device, storages, the caller's pages, fence	until it is reaped
+ *	fence   -> this module		until its release
+ *	running worker -> device	while it runs
  *
  *	buffer  -> exports		while an id names it, and it is allocated
  *
  * Only the last of these points upward, and so makes a circle: it is broken when
- * the last handle goes (devbuf_buffer_drop_handle), and at DEALLOCATE. One
- * pointer is weak: devbuf_storage.file, which the file's own release clears, and
- * which is followed under the storage's lock.
+ * the last handle goes (devbuf_buffer_drop_handle), and at DEALLOCATE. Pointers
+ * that hold nothing: devbuf_storage.file, which the file's own release clears,
+ * and which is followed under the storage's lock; devbuf_fence.job and
+ * devbuf_request.context, which who ends them clears, followed under RCU.
  *
  * Lock order, outermost first. Nothing of this is held across an access to
  * user memory.
  *
- *	mmap_lock, dma_resv		taken by callers of ours
+ *	mmap_lock			taken by callers of ours
  *	devbuf_buffer.lock		a base's: its storage and its views'
- *	devbuf_storage.lock		exports, attachments, pseudo-file
+ *	devbuf_storage.lock		exports, pseudo-file, publishing jobs; several at
+ *					once: a ww_mutex (publish.c)
+ *	dma_resv			of exports; taken by callers of ours, too
  *	-- reclaim may enter here: allocations are made under those above --
+ *	-- signalling of fences, which may take none of those above --
+ *	devbuf_storage.sync_lock	attachments
+ *	devbuf_storage.accesses_lock	what jobs do to it
  *	devbuf_context.lock		changes to handles
+ *	devbuf_context.requests_lock	commands that have not ended
+ *	a fence's lock			held while its callbacks open our gates
+ *	devbuf_queue.lock		jobs of a device
  *	list_lru lock			the shrinker's list
  *	devbuf_reuse.lock		kept storages of a context
  *
@@ -46,26 +61,37 @@
 
 #include <linux/atomic.h>
 #include <linux/dma-direction.h>
+#include <linux/dma-fence.h>
 #include <linux/hashtable.h>
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/overflow.h>
+#include <linux/rbtree.h>
 #include <linux/rcupdate.h>
 #include <linux/refcount.h>
 #include <linux/rhashtable-types.h>
 #include <linux/scatterlist.h>
 #include <linux/sizes.h>
 #include <linux/spinlock.h>
+#include <linux/uio.h>
+#include <linux/workqueue.h>
+#include <linux/ww_mutex.h>
 #include <linux/devbuf.h>
 
 #include "compat/compat.h"
 
 struct devbuf_buffer;
 struct devbuf_context;
+struct devbuf_job;
+struct devbuf_piece;
+struct devbuf_storage;
+struct bio_vec;
 struct dma_buf;
+struct io_uring_cmd;
 struct seq_file;
+struct user_struct;
 
 static_assert(BITS_PER_LONG == 64, "an id is an offset of mmap(), in pages");
 
@@ -83,6 +109,8 @@ static_assert(BITS_PER_LONG == 64, "an id is an offset of mmap(), in pages");
  * @user: the caller's struct
  * @user_size: its size as the caller knows it
  * @row: the command's row of the table
+ * @ring: the ring's command that it came with, or NULL for an ioctl
+ * @issue_flags: with @ring: IO_URING_F_* bits
  * @arg: the driver's copy; its @out_* members begin as zero
  */
 struct devbuf_command {
@@ -90,6 +118,8 @@ struct devbuf_command {
 	void __user *user;
 	u32 user_size;
 	const struct devbuf_command_row *row;
+	struct io_uring_cmd *ring;
+	unsigned int issue_flags;
 	union {
 		u32 size;
 		struct devbuf_info info;
@@ -106,10 +136,141 @@ struct devbuf_command {
 		struct devbuf_copy copy;
 		struct devbuf_path path;
 		struct devbuf_transfer transfer;
+		struct devbuf_wait wait;
+		struct devbuf_cancel cancel;
 	} arg;
 };
 
+/* Whoever queues copies reads both through struct devbuf_copy. */
+#define DEVBUF_SAME_MEMBER(_member)					\
+	static_assert(offsetof(struct devbuf_copy, _member) ==		\
+		      offsetof(struct devbuf_transfer, _member))
+DEVBUF_SAME_MEMBER(flags);
+DEVBUF_SAME_MEMBER(ranges);
+DEVBUF_SAME_MEMBER(nr_ranges);
+DEVBUF_SAME_MEMBER(nr_in_fences);
+DEVBUF_SAME_MEMBER(out_done_nbytes);
+DEVBUF_SAME_MEMBER(out_path);
+DEVBUF_SAME_MEMBER(out_fence);
+DEVBUF_SAME_MEMBER(in_fences);
+DEVBUF_SAME_MEMBER(cookie);
+static_assert(sizeof(struct devbuf_copy) == sizeof(struct devbuf_transfer));
+
+int devbuf_command_run(struct devbuf_command *cmd, unsigned int number);
 int devbuf_command_reply(struct devbuf_command *cmd);
+
+/* ---- uring.c: commands on a ring ---- */
+
+struct devbuf_request;
+
+int devbuf_uring_cmd(struct io_uring_cmd *ring, unsigned int issue_flags);
+struct devbuf_request *devbuf_uring_request(struct io_uring_cmd *ring);
+void devbuf_uring_begin(struct devbuf_command *cmd, struct devbuf_request *request);
+bool devbuf_uring_is_fixed(const struct devbuf_command *cmd);
+int devbuf_uring_import(struct devbuf_command *cmd, const struct devbuf_piece *pieces,
+			u32 nr, bool in, struct iov_iter *iters);
+bool devbuf_command_is_nonblocking(const struct devbuf_command *cmd);
+
+/* ---- request.c: commands that have not ended ---- */
+
+/**
+ * struct devbuf_request_ops - what a request is of
+ * @cancel: give it up, unless it is over, or was given up before; whether it was
+ *	this call. In any context, with the context's @requests_lock held or not.
+ * @reply: on a ring: fill in the command's @out_* members
+ * @put: on a ring: it has been told
+ */
+struct devbuf_request_ops {
+	bool (*cancel)(struct devbuf_request *request);
+	void (*reply)(struct devbuf_request *request, struct devbuf_command *cmd);
+	void (*put)(struct devbuf_request *request);
+};
+
+/**
+ * struct devbuf_request - a command that has not ended
+ * @ops: what it is of
+ * @context: whose; NULL once that is closed. Under RCU.
+ * @entry: in the context's list, under its @requests_lock
+ * @cookie: the caller's
+ * @nr_ranges: how many ranges it will copy; zero for a WAIT
+ * @nbytes: bytes of those
+ * @result: DEVBUF_REQUEST_PENDING; then 0 or a negative errno, by who is first
+ * @ring: the ring's command, or NULL
+ * @untold: of a ring: how much is missing before it can be told: a result, and
+ *	that the command is set up
+ * @row: of the command, on a ring, like what follows
+ * @user: the caller's struct
+ * @user_size: its size
+ */
+struct devbuf_request {
+	const struct devbuf_request_ops *ops;
+	struct devbuf_context __rcu *context;
+	struct list_head entry;
+	u64 cookie;
+	u32 nr_ranges;
+	u64 nbytes;
+	int result;
+	struct io_uring_cmd *ring;
+	atomic_t untold;
+	const struct devbuf_command_row *row;
+	void __user *user;
+	u32 user_size;
+};
+
+#define DEVBUF_REQUEST_PENDING	1
+
+int devbuf_request_begin(struct devbuf_request *request, struct devbuf_command *cmd);
+int devbuf_request_begin_ring(struct devbuf_request *request,
+			      struct devbuf_command *cmd);
+void devbuf_request_set_up(struct devbuf_request *request, struct devbuf_command *cmd);
+bool devbuf_request_complete(struct devbuf_request *request, int result);
+void devbuf_request_remove(struct devbuf_request *request);
+void devbuf_requests_give_up(struct devbuf_context *context);
+int devbuf_ioctl_cancel(struct devbuf_command *cmd);
+
+/* ---- queue.c: who runs jobs ---- */
+
+/* Most threads that copy for one device at a time. */
+#define DEVBUF_QUEUE_WORKERS	4
+
+/* Jobs that are reason enough for another one, however small they are. */
+#define DEVBUF_QUEUE_MANY	16
+
+/**
+ * struct devbuf_worker - a thread of the kernel's, while there is work
+ * @work: of the work queue
+ * @queue: for which
+ * @busy: it runs, or is about to; under the queue's lock
+ */
+struct devbuf_worker {
+	struct work_struct work;
+	struct devbuf_queue *queue;
+	bool busy;
+};
+
+/**
+ * struct devbuf_queue - the jobs of a device that may begin
+ * @lock: guards all of it, and the progress of its jobs
+ * @jobs: next first; they stay until they are over
+ * @nr_jobs: how many
+ * @nbytes: bytes of theirs that nobody has begun with
+ * @nr_workers: how many of @workers are busy
+ * @workers: who runs them
+ */
+struct devbuf_queue {
+	spinlock_t lock;	/* everything here, and its jobs' progress */
+	struct list_head jobs;
+	u32 nr_jobs;
+	u64 nbytes;
+	u32 nr_workers;
+	struct devbuf_worker workers[DEVBUF_QUEUE_WORKERS];
+};
+
+void devbuf_queue_init(struct devbuf_queue *queue);
+void devbuf_queue_add(struct devbuf_queue *queue, struct devbuf_job *job);
+void devbuf_queue_run_here(struct devbuf_queue *queue, struct devbuf_job *job);
+int devbuf_queues_init(void);
+void devbuf_queues_exit(void);
 
 /* ---- device.c: the registry ---- */
 
@@ -123,6 +284,7 @@ int devbuf_command_reply(struct devbuf_command *cmd);
  * @owner: the module of the callbacks
  * @caps: DEVBUF_CAP_* bits
  * @prefix_len: bytes of @name before the colon
+ * @queue: jobs that write to its memory, or read it for the caller
  * @name: "PREFIX:N", zeros to the end
  */
 struct devbuf_device {
@@ -134,6 +296,7 @@ struct devbuf_device {
 	struct module *owner;
 	u64 caps;
 	size_t prefix_len;
+	struct devbuf_queue queue;
 	char name[DEVBUF_DEVICE_NAME_MAX];
 };
 
@@ -154,10 +317,13 @@ int devbuf_ioctl_device_info(struct devbuf_command *cmd);
  * @ref: who uses it. Zero while it is kept for reuse or being freed, so that a
  *	look-up that comes too late cannot take it (devbuf_buffer_get_storage).
  * @rcu: the struct itself stays for an RCU grace period
- * @lock: guards @exports, @attachments and @file
- * @exports: every dma-buf of it, by rising serial
- * @last_export: serial of the last
+ * @lock: guards @exports and @file; and jobs are published under it
+ * @sync_lock: guards @attachments, and what devices and the CPU see
+ * @exports: every dma-buf of it
  * @attachments: every attachment of every export
+ * @accesses_lock: guards @accesses
+ * @accesses: what unfinished jobs read, and what they write, by place
+ * @queued: how many accesses of unfinished jobs there are
  * @file: weak; the pseudo-file that its mappings belong to, while there are any
  * @reuse_serial: serial of the context that allocated it, if it may be reused
  *	there; else zero
@@ -173,10 +339,13 @@ struct devbuf_storage {
 	refcount_t ref;
 	struct rcu_head rcu;
 
-	struct mutex lock;	/* exports, attachments, file */
+	struct ww_mutex lock;	/* exports, file, publishing jobs */
+	struct mutex sync_lock;	/* attachments; part of signalling fences */
 	struct list_head exports;
-	u64 last_export;
 	struct list_head attachments;
+	spinlock_t accesses_lock;	/* accesses */
+	struct rb_root_cached accesses[2];
+	atomic_t queued;
 	struct file *file;
 
 	u64 reuse_serial;
@@ -384,7 +553,13 @@ struct devbuf_grant {
  * @all: the same, as a list; read under RCU
  * @lock: guards changes to both
  * @reuse: storages that it keeps
- * @rcu: the shrinker may still touch the lock of @reuse
+ * @requests_lock: guards @requests
+ * @requests: commands that have not ended
+ * @nr_waits: how many of those copy nothing
+ * @queued_ranges: ranges that the others will copy
+ * @queued_nbytes: bytes of those
+ * @rcu: the shrinker may still touch the lock of @reuse, and jobs that end
+ *	@requests_lock
  */
 struct devbuf_context {
 	u64 serial;
@@ -392,6 +567,11 @@ struct devbuf_context {
 	struct list_head all;
 	spinlock_t lock;	/* changes to handles and all */
 	struct devbuf_reuse reuse;
+	spinlock_t requests_lock;	/* requests */
+	struct list_head requests;
+	u32 nr_waits;
+	u32 queued_ranges;
+	u64 queued_nbytes;
 	struct rcu_head rcu;
 };
 
@@ -415,7 +595,6 @@ bool devbuf_grant_reaches_pages(const struct devbuf_grant *grant,
 /**
  * struct devbuf_export_info - what a dma_buf of ours is of
  * @entry: in the storage's list
- * @serial: its place there
  * @buffer: the buffer whose id an import gives
  * @storage: the memory
  * @dmabuf: the dma_buf, which owns this struct
@@ -425,7 +604,6 @@ bool devbuf_grant_reaches_pages(const struct devbuf_grant *grant,
  */
 struct devbuf_export_info {
 	struct list_head entry;
-	u64 serial;
 	struct devbuf_buffer *buffer;
 	struct devbuf_storage *storage;
 	struct dma_buf *dmabuf;
@@ -458,8 +636,9 @@ struct devbuf_attachment {
 	enum dma_data_direction dir;
 };
 
-int devbuf_coherence_begin(struct devbuf_storage *storage, u64 pos, u64 nbytes,
-			   bool write);
+int devbuf_coherence_begin(struct devbuf_storage *storage, u64 pos, u64 nbytes);
+int devbuf_coherence_wait(struct devbuf_storage *storage, u64 pos, u64 nbytes,
+			  bool write);
 void devbuf_coherence_end(struct devbuf_storage *storage, u64 pos, u64 nbytes,
 			  bool write);
 int devbuf_ioctl_sync(struct devbuf_command *cmd);
@@ -471,22 +650,196 @@ pgprot_t devbuf_mmap_pgprot(const struct devbuf_storage *storage, pgprot_t prot)
 int devbuf_mmap_open(void);
 void devbuf_mmap_close(void);
 
-/* ---- copy.c, transfer.c: moving bytes ---- */
+/* ---- fence.c: fences, and sets of them ---- */
+
+/**
+ * struct devbuf_fence - the fence of a job
+ * @base: what others see
+ * @lock: of @base
+ * @job: the job until it is finished; under RCU
+ * @timeline: name of the device
+ */
+struct devbuf_fence {
+	struct dma_fence base;
+	spinlock_t lock;	/* base's */
+	struct devbuf_job __rcu *job;
+	char timeline[DEVBUF_DEVICE_NAME_MAX];
+};
+
+struct devbuf_fence *devbuf_fence_new(const struct devbuf_device *device);
+bool devbuf_fence_is_ordered(struct dma_fence *base,
+			     const struct devbuf_export_info *export);
+int devbuf_fence_init(void);
+void devbuf_fence_exit(void);
+
+/**
+ * struct devbuf_fences - a set of fences, referenced
+ * @serial: marks the accesses whose fences are in it
+ * @list: @few, or allocated
+ * @nr: how many
+ * @max: room
+ * @few: for when there are few
+ */
+struct devbuf_fences {
+	u64 serial;
+	struct dma_fence **list;
+	u32 nr;
+	u32 max;
+	struct dma_fence *few[4];
+};
+
+void devbuf_fences_init(struct devbuf_fences *fences);
+void devbuf_fences_release(struct devbuf_fences *fences);
+int devbuf_fences_reserve(struct devbuf_fences *fences, u32 nr);
+void devbuf_fences_truncate(struct devbuf_fences *fences, u32 nr);
+void devbuf_fences_unite(struct devbuf_fences *fences, u32 from);
+int devbuf_fences_add_user(struct devbuf_fences *fences, u64 user_addr, u32 nr);
+int devbuf_fences_wait(const struct devbuf_fences *fences);
+
+/* Takes over the reference; there is room. */
+static inline void devbuf_fences_add(struct devbuf_fences *fences,
+				     struct dma_fence *fence)
+{
+	fences->list[fences->nr++] = fence;
+}
+
+/**
+ * struct devbuf_gate_fence - a fence that keeps a gate closed
+ * @cb: called when it signals
+ * @fence: referenced
+ * @gate: the gate
+ * @pass_error: its error becomes the gate's
+ */
+struct devbuf_gate_fence {
+	struct dma_fence_cb cb;
+	struct dma_fence *fence;
+	struct devbuf_gate *gate;
+	bool pass_error;
+};
+
+/**
+ * struct devbuf_gate - opens when all of its fences have signalled
+ * @closed: how many have not
+ * @list: the fences
+ * @nr: how many there are
+ * @error: the first error that counts; cmpxchg() by whoever has one
+ * @open: called when it opens, unless that was at once. In any context, with the
+ *	lock of the last fence held.
+ */
+struct devbuf_gate {
+	atomic_t closed;
+	struct devbuf_gate_fence *list;
+	u32 nr;
+	int error;
+	void (*open)(struct devbuf_gate *gate);
+};
+
+int devbuf_gate_reserve(struct devbuf_gate *gate, u32 nr);
+bool devbuf_gate_arm(struct devbuf_gate *gate, struct devbuf_fences *fences,
+		     u32 nr_errors);
+void devbuf_gate_stop(struct devbuf_gate *gate);
+void devbuf_gate_release(struct devbuf_gate *gate);
+
+/* ---- access.c: what jobs do to a storage ---- */
+
+/**
+ * struct devbuf_access - bytes that a job will read or write
+ * @node: in the storage's tree; empty once a later write has taken its place
+ * @start: first byte, from the beginning of the storage's first page
+ * @last: last byte
+ * @subtree_last: the tree's
+ * @write: it writes
+ * @storage: held by the job
+ * @fence: the job's
+ * @collected: the last set that @fence was added to; under the storage's lock
+ */
+struct devbuf_access {
+	struct rb_node node;
+	u64 start;
+	u64 last;
+	u64 subtree_last;
+	bool write;
+	struct devbuf_storage *storage;
+	struct dma_fence *fence;
+	u64 collected;
+};
+
+extern struct ww_class devbuf_storage_ww_class;
+
+bool devbuf_export_meets(const struct devbuf_export_info *export, u64 start, u64 last);
+int devbuf_access_collect_jobs(struct devbuf_storage *storage, u64 start, u64 last,
+			       bool write, struct devbuf_fences *fences);
+int devbuf_access_collect_export(const struct devbuf_export_info *export, bool write,
+				 struct devbuf_fences *fences);
+int devbuf_access_collect(struct devbuf_storage *storage, u64 start, u64 last,
+			  bool write, bool interruptible,
+			  struct devbuf_fences *fences);
+int devbuf_access_wait(struct devbuf_storage *storage, u64 start, u64 last,
+		       bool write);
+void devbuf_access_begin(struct devbuf_access *access);
+void devbuf_access_end(struct devbuf_access *access);
+int devbuf_access_publish_export(struct devbuf_storage *storage,
+				 const struct devbuf_export_info *export);
+
+/*
+ * Nothing is queued on the storage and nothing exported: without a lock, as what
+ * begins just now is not ordered against us.
+ */
+static inline bool devbuf_storage_is_idle(struct devbuf_storage *storage)
+{
+	/* Pairs with devbuf_access_end(). */
+	return !atomic_read_acquire(&storage->queued) &&
+	       list_empty_careful(&storage->exports);
+}
+
+/* ---- publish.c: a job becomes known ---- */
+
+int devbuf_publish(struct devbuf_job *job, struct devbuf_fences *fences,
+		   bool interruptible);
+
+/* ---- pin.c: pages of the caller's ---- */
+
+/**
+ * struct devbuf_pins - pages that are pinned for a job
+ * @list: the pages; neighbours share an entry
+ * @nr: how many entries
+ * @nr_pages: how many pages @user was charged for
+ * @user: who was
+ * @dirty: they are written to
+ */
+struct devbuf_pins {
+	struct bio_vec *list;
+	u32 nr;
+	unsigned long nr_pages;
+	struct user_struct *user;
+	bool dirty;
+};
+
+struct user_struct *devbuf_pin_charge(unsigned long nr_pages);
+void devbuf_pin_uncharge(struct user_struct *user, unsigned long nr_pages);
+int devbuf_pins_add(struct devbuf_pins *pins, const struct devbuf_piece *pieces,
+		    u32 nr, bool in, struct iov_iter *iters);
+void devbuf_pins_uncharge(struct devbuf_pins *pins);
+void devbuf_pins_release(struct devbuf_pins *pins);
+
+/* ---- wait.c: WAIT ---- */
+
+int devbuf_ioctl_wait(struct devbuf_command *cmd);
+
+/* ---- piece.c, copy.c, transfer.c: moving bytes ---- */
 
 /* Commands of up to this many ranges need no allocation. */
 #define DEVBUF_COPY_FEW		4
 
-/* Bytes that the CPU copies between two looks at signals. */
+/* Bytes that the CPU copies between two looks at signals, or at other jobs. */
 #define DEVBUF_COPY_STEP	SZ_1M
 
-int devbuf_ioctl_copyin(struct devbuf_command *cmd);
-int devbuf_ioctl_copyout(struct devbuf_command *cmd);
-int devbuf_ioctl_path(struct devbuf_command *cmd);
-int devbuf_ioctl_transfer(struct devbuf_command *cmd);
+/* Copies of up to this many bytes are done by who asks for them, if they can be. */
+#define DEVBUF_COPY_SMALL	SZ_64K
 
 /**
  * struct devbuf_end - one end of a copy, checked and held
- * @storage: the memory, referenced
+ * @storage: the memory, referenced; NULL for the caller's
  * @id: the buffer, so that the next range of the same id needs no look-up
  * @buffer_nbytes: bytes of the buffer
  * @buffer_pos: where the buffer begins, in bytes from the storage's first page
@@ -500,9 +853,170 @@ struct devbuf_end {
 	u64 pos;
 };
 
-int devbuf_end_resolve(struct devbuf_context *context, struct devbuf_end *end,
-		       const struct devbuf_end *previous, u64 id, u64 offset,
-		       u64 nbytes, bool write);
+/**
+ * struct devbuf_piece - a range on its way
+ * @dst: where it goes
+ * @src: where it comes from
+ * @user_addr: the caller's bytes, if one of the ends is his
+ * @nbytes: how many
+ * @engine: how it goes
+ * @queued: it is a job's, and does not end when the caller gets a signal
+ */
+struct devbuf_piece {
+	struct devbuf_end dst;
+	struct devbuf_end src;
+	u64 user_addr;
+	u64 nbytes;
+	const struct devbuf_engine *engine;
+	bool queued;
+};
+
+/**
+ * struct devbuf_engine - one way to get from here to there
+ * @path: DEVBUF_PATH_*
+ * @reason: why it cannot, or DEVBUF_REASON_NONE
+ * @copy: does it: the whole piece, or an error. In any thread, perhaps as a part
+ *	of signalling fences.
+ */
+struct devbuf_engine {
+	u32 path;
+	u32 (*reason)(const struct devbuf_device *dst,
+		      const struct devbuf_device *src);
+	int (*copy)(const struct devbuf_piece *piece);
+};
+
+extern const struct devbuf_engine devbuf_cpu_engine;
+
+/**
+ * struct devbuf_ends - ends that a command has looked up
+ * @context: whose
+ * @write: they are written to
+ * @several: there is more than one, so that it is worth remembering them
+ * @known: if @several: some of them, by the low bits of their id
+ */
+struct devbuf_ends {
+	struct devbuf_context *context;
+	bool write;
+	bool several;
+	const struct devbuf_end *known[8];
+};
+
+static inline void devbuf_ends_init(struct devbuf_ends *ends,
+				    struct devbuf_context *context, u32 nr, bool write)
+{
+	ends->context = context;
+	ends->write = write;
+	ends->several = nr > 1;
+	if (ends->several)
+		memset(ends->known, 0, sizeof(ends->known));
+}
+
+int devbuf_end_resolve(struct devbuf_ends *ends, struct devbuf_end *end, u64 id,
+		       u64 offset, u64 nbytes);
+int devbuf_piece_begin(const struct devbuf_piece *piece);
+int devbuf_piece_wait(const struct devbuf_piece *piece);
+void devbuf_piece_end(const struct devbuf_piece *piece);
+bool devbuf_pieces_are_idle(const struct devbuf_piece *pieces, u32 nr);
+void devbuf_pieces_put(const struct devbuf_piece *pieces, u32 nr);
+struct devbuf_piece *devbuf_pieces_read(struct devbuf_piece *few, u64 user_addr,
+					u32 nr, size_t range_size,
+					const void **ranges);
+void devbuf_pieces_free(struct devbuf_piece *pieces, const struct devbuf_piece *few);
+bool devbuf_copy_is_queued(const struct devbuf_command *cmd,
+			   const struct devbuf_piece *pieces, u32 nr);
+int devbuf_copy_check(const struct devbuf_command *cmd, u32 flags);
+int devbuf_ioctl_copyin(struct devbuf_command *cmd);
+int devbuf_ioctl_copyout(struct devbuf_command *cmd);
+int devbuf_copy_slice(const struct devbuf_piece *piece, struct iov_iter *iter);
+int devbuf_ioctl_path(struct devbuf_command *cmd);
+int devbuf_ioctl_transfer(struct devbuf_command *cmd);
+
+/* ---- job.c: queued copies ---- */
+
+/**
+ * struct devbuf_job - a copy that is queued
+ * @ref: who runs it, and the ring that will be told of its end
+ * @rcu: it may be read by way of its fence
+ * @request: for CANCEL, and the ring
+ * @gate: opens when it may begin; @gate.error is the first error there was
+ * @fence: signals its end
+ * @device: runs it; referenced
+ * @queue: of @device
+ * @pieces: what to do
+ * @nr_pieces: how many
+ * @iters: of a copy: the caller's bytes of each piece that are not handed out
+ * @pins: where those lie
+ * @accesses: what it does to which storage: no two of a kind meet
+ * @nr_accesses: how many; none without implicit ordering
+ * @storages: each storage once
+ * @nr_storages: how many
+ * @queue_entry: in the queue; under its lock, like what follows
+ * @piece: the present piece
+ * @offset: bytes of it that are handed out
+ * @rest_nbytes: bytes of all pieces that are not
+ * @running: slices that are being run
+ * @begun: it was not given up before it began
+ * @prepared: and the CPU may touch the memory
+ * @over: nothing is left to do
+ * @done_nbytes: bytes copied
+ * @path: the last path in their list that was taken
+ * @signalling: of dma_fence_begin_signalling(), until it is started
+ * @reap_work: lets go of it once it is finished
+ */
+struct devbuf_job {
+	struct kref ref;
+	struct rcu_head rcu;
+	struct devbuf_request request;
+	struct devbuf_gate gate;
+	struct devbuf_fence *fence;
+	struct devbuf_device *device;
+	struct devbuf_queue *queue;
+	struct devbuf_piece *pieces;
+	u32 nr_pieces;
+	struct iov_iter *iters;
+	struct devbuf_pins pins;
+	struct devbuf_access *accesses;
+	u32 nr_accesses;
+	struct devbuf_storage **storages;
+	u32 nr_storages;
+
+	struct list_head queue_entry;
+	u32 piece;
+	u64 offset;
+	u64 rest_nbytes;
+	u32 running;
+	bool begun;
+	bool prepared;
+	bool over;
+	u64 done_nbytes;
+	u32 path;
+	bool signalling;
+	struct work_struct reap_work;
+};
+
+/**
+ * struct devbuf_slice - a part of a job, for one thread
+ * @piece: what to copy, if it has any bytes
+ * @iter: the caller's bytes
+ * @begins: to be run before any other, and instead of copying
+ */
+struct devbuf_slice {
+	struct devbuf_piece piece;
+	struct iov_iter iter;
+	bool begins;
+};
+
+int devbuf_job_queue(struct devbuf_command *cmd, const struct devbuf_piece *pieces,
+		     u32 nr);
+bool devbuf_job_touches(const struct devbuf_job *job,
+			const struct devbuf_export_info *export, bool *write);
+bool devbuf_job_take(struct devbuf_job *job, struct devbuf_slice *slice);
+void devbuf_job_run_slice(struct devbuf_job *job, struct devbuf_slice *slice);
+bool devbuf_job_put_back(struct devbuf_job *job, const struct devbuf_slice *slice);
+void devbuf_job_finish(struct devbuf_job *job);
+void devbuf_job_reap(struct devbuf_job *job);
+int devbuf_jobs_init(void);
+void devbuf_jobs_exit(void);
 
 /* ---- stats.c: what /proc tells ---- */
 

@@ -52,6 +52,7 @@ struct devbuf_device *devbuf_device_register(const struct devbuf_device_desc *de
 	if (!device)
 		return ERR_PTR(-ENOMEM);
 	kref_init(&device->ref);
+	devbuf_queue_init(&device->queue);
 	device->desc = *desc;
 	device->owner = desc->ops->owner;
 	device->caps = desc->caps;

@@ -60,9 +60,9 @@ static int devbuf_dmabuf_attach(struct dma_buf *dmabuf,
 	}
 	attachment->priv = a;
 
-	mutex_lock(&export->storage->lock);
+	mutex_lock(&export->storage->sync_lock);
 	list_add(&a->entry, &export->storage->attachments);
-	mutex_unlock(&export->storage->lock);
+	mutex_unlock(&export->storage->sync_lock);
 	return 0;
 }
 
@@ -72,9 +72,9 @@ static void devbuf_dmabuf_detach(struct dma_buf *dmabuf,
 	struct devbuf_export_info *export = dmabuf->priv;
 	struct devbuf_attachment *a = attachment->priv;
 
-	mutex_lock(&export->storage->lock);
+	mutex_lock(&export->storage->sync_lock);
 	list_del(&a->entry);
-	mutex_unlock(&export->storage->lock);
+	mutex_unlock(&export->storage->sync_lock);
 	sg_free_table(&a->sgt);
 	kfree(a);
 }
@@ -93,7 +93,7 @@ static struct sg_table *devbuf_dmabuf_map(struct dma_buf_attachment *attachment,
 	 * Mapping and syncing are two steps, since other devices may have the
 	 * same bytes mapped: what the DMA API checks for those who map once.
 	 */
-	mutex_lock(&storage->lock);
+	mutex_lock(&storage->sync_lock);
 	ret = a->mapped ? -EBUSY : dma_map_sgtable(a->dev, &a->sgt, dir,
 						   DMA_ATTR_SKIP_CPU_SYNC);
 	if (!ret) {
@@ -101,7 +101,7 @@ static struct sg_table *devbuf_dmabuf_map(struct dma_buf_attachment *attachment,
 		a->mapped = true;
 		a->dir = dir;
 	}
-	mutex_unlock(&storage->lock);
+	mutex_unlock(&storage->sync_lock);
 	return ret ? ERR_PTR(ret) : &a->sgt;
 }
 
@@ -111,11 +111,11 @@ static void devbuf_dmabuf_unmap(struct dma_buf_attachment *attachment,
 	struct devbuf_attachment *a = attachment->priv;
 	struct devbuf_storage *storage = a->export->storage;
 
-	mutex_lock(&storage->lock);
+	mutex_lock(&storage->sync_lock);
 	a->mapped = false;
 	dma_sync_sgtable_for_cpu(a->dev, sgt, dir);
 	dma_unmap_sgtable(a->dev, sgt, dir, DMA_ATTR_SKIP_CPU_SYNC);
-	mutex_unlock(&storage->lock);
+	mutex_unlock(&storage->sync_lock);
 }
 
 /* Where the export begins, in bytes from the storage's first page. */
@@ -129,9 +129,8 @@ static int devbuf_dmabuf_begin_cpu_access(struct dma_buf *dmabuf,
 {
 	struct devbuf_export_info *export = dmabuf->priv;
 
-	return devbuf_coherence_begin(export->storage,
-				      devbuf_export_pos(export), dmabuf->size,
-				      dir != DMA_FROM_DEVICE);
+	return devbuf_coherence_wait(export->storage, devbuf_export_pos(export),
+				     dmabuf->size, dir != DMA_FROM_DEVICE);
 }
 
 static int devbuf_dmabuf_end_cpu_access(struct dma_buf *dmabuf,
@@ -208,9 +207,9 @@ static void devbuf_dmabuf_release(struct dma_buf *dmabuf)
 	struct devbuf_buffer *buffer = export->buffer;
 	struct devbuf_storage *storage = export->storage;
 
-	mutex_lock(&storage->lock);
+	ww_mutex_lock(&storage->lock, NULL);
 	list_del(&export->entry);
-	mutex_unlock(&storage->lock);
+	ww_mutex_unlock(&storage->lock);
 
 	kfree(export);
 	devbuf_storage_put(storage);
@@ -256,6 +255,7 @@ static struct dma_buf *devbuf_export_new(struct devbuf_buffer *buffer,
 	struct devbuf_export_info *export;
 	struct dma_buf *dmabuf;
 	u64 start, end;
+	int ret;
 
 	export = kzalloc(sizeof(*export), DEVBUF_GFP);
 	if (!export)
@@ -278,13 +278,20 @@ static struct dma_buf *devbuf_export_new(struct devbuf_buffer *buffer,
 		return dmabuf;
 	}
 	export->dmabuf = dmabuf;
+	INIT_LIST_HEAD(&export->entry);
 	devbuf_buffer_get(buffer);
 	devbuf_storage_get(storage);
 
-	mutex_lock(&storage->lock);
-	export->serial = ++storage->last_export;
-	list_add_tail(&export->entry, &storage->exports);
-	mutex_unlock(&storage->lock);
+	ww_mutex_lock(&storage->lock, NULL);
+	ret = devbuf_access_publish_export(storage, export);
+	if (!ret)
+		list_add_tail(&export->entry, &storage->exports);
+	ww_mutex_unlock(&storage->lock);
+	if (ret) {
+		/* Its release undoes the rest, later and without our locks. */
+		dma_buf_put(dmabuf);
+		return ERR_PTR(ret);
+	}
 	return dmabuf;
 }
 

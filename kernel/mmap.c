@@ -37,10 +37,10 @@ static int devbuf_pseudo_release(struct inode *inode, struct file *file)
 {
 	struct devbuf_storage *storage = file->private_data;
 
-	mutex_lock(&storage->lock);
+	ww_mutex_lock(&storage->lock, NULL);
 	if (storage->file == file)
 		storage->file = NULL;
-	mutex_unlock(&storage->lock);
+	ww_mutex_unlock(&storage->lock);
 	devbuf_storage_put(storage);
 	return 0;
 }
@@ -76,7 +76,7 @@ static struct file *devbuf_pseudo_file_get(struct devbuf_storage *storage)
 {
 	struct file *file;
 
-	mutex_lock(&storage->lock);
+	ww_mutex_lock(&storage->lock, NULL);
 	/* It may be on its way to release, which waits for the lock. */
 	file = devbuf_get_file_active(&storage->file);
 	if (!file) {
@@ -84,7 +84,7 @@ static struct file *devbuf_pseudo_file_get(struct devbuf_storage *storage)
 		if (!IS_ERR(file))
 			storage->file = file;
 	}
-	mutex_unlock(&storage->lock);
+	ww_mutex_unlock(&storage->lock);
 	return file;
 }
 

@@ -17,6 +17,12 @@ static void devbuf_storage_free_rcu(struct rcu_head *rcu)
 			container_of(rcu, struct devbuf_storage, rcu));
 }
 
+static void devbuf_storage_fini_locks(struct devbuf_storage *storage)
+{
+	mutex_destroy(&storage->sync_lock);
+	ww_mutex_destroy(&storage->lock);
+}
+
 /*
  * The end of a storage that nobody holds, and nobody can find. May run inside
  * reclaim (reuse.c): takes no lock, allocates nothing. The provider's module may
@@ -31,7 +37,7 @@ void devbuf_storage_free(struct devbuf_storage *storage)
 	device->desc.ops->free(device, &storage->mem);
 	devbuf_device_leave(device);
 	devbuf_device_put(device);
-	mutex_destroy(&storage->lock);
+	devbuf_storage_fini_locks(storage);
 	call_rcu(&storage->rcu, devbuf_storage_free_rcu);
 }
 
@@ -65,7 +71,11 @@ static struct devbuf_storage *devbuf_storage_new(struct devbuf_context *context,
 	storage->mem.flags = base->flags;
 	storage->device = device;
 	refcount_set(&storage->ref, 1);
-	mutex_init(&storage->lock);
+	ww_mutex_init(&storage->lock, &devbuf_storage_ww_class);
+	mutex_init(&storage->sync_lock);
+	spin_lock_init(&storage->accesses_lock);
+	storage->accesses[false] = RB_ROOT_CACHED;
+	storage->accesses[true] = RB_ROOT_CACHED;
 	INIT_LIST_HEAD(&storage->exports);
 	INIT_LIST_HEAD(&storage->attachments);
 	INIT_HLIST_NODE(&storage->reuse_entry);
@@ -91,7 +101,7 @@ static struct devbuf_storage *devbuf_storage_new(struct devbuf_context *context,
 err_leave:
 	devbuf_device_leave(device);
 err_free:
-	mutex_destroy(&storage->lock);
+	devbuf_storage_fini_locks(storage);
 	kmem_cache_free(devbuf_storage_cache, storage);
 	return ERR_PTR(ret);
 }

@@ -7,37 +7,8 @@
  * a new row.
  */
 #include <linux/sched/signal.h>
-#include <linux/slab.h>
-#include <linux/uaccess.h>
 
 #include "devbuf_private.h"
-
-/**
- * struct devbuf_transfer_piece - a range on its way
- * @range: as the caller gave it
- * @dst: its destination, once it is checked
- * @src: its source
- * @engine: how it will go
- */
-struct devbuf_transfer_piece {
-	struct devbuf_transfer_range range;
-	struct devbuf_end dst;
-	struct devbuf_end src;
-	const struct devbuf_engine *engine;
-};
-
-/**
- * struct devbuf_engine - one way to get from here to there
- * @path: DEVBUF_PATH_*
- * @reason: why it cannot, or DEVBUF_REASON_NONE
- * @copy: does it: the whole piece, or an error
- */
-struct devbuf_engine {
-	u32 path;
-	u32 (*reason)(const struct devbuf_device *dst,
-		      const struct devbuf_device *src);
-	int (*copy)(const struct devbuf_transfer_piece *piece);
-};
 
 /* All memory there is as yet is the host's. */
 static u32 devbuf_peer_reason(const struct devbuf_device *dst,
@@ -69,14 +40,14 @@ static u32 devbuf_cpu_reason(const struct devbuf_device *dst,
 }
 
 /* Upwards: right unless the destination overlaps the source from above. */
-static int devbuf_cpu_copy_up(const struct devbuf_transfer_piece *piece)
+static int devbuf_cpu_copy_up(const struct devbuf_piece *piece)
 {
 	u64 dst = piece->dst.pos, src = piece->src.pos;
-	u64 rest = piece->range.nbytes, nbytes;
+	u64 rest = piece->nbytes, nbytes;
 	void *to, *from;
 
 	for (; rest; rest -= nbytes, dst += nbytes, src += nbytes) {
-		if (fatal_signal_pending(current))
+		if (!piece->queued && fatal_signal_pending(current))
 			return -EINTR;
 		nbytes = min_t(u64, rest, DEVBUF_COPY_STEP);
 		to = devbuf_storage_span(piece->dst.storage, dst, &nbytes);
@@ -93,14 +64,14 @@ static u64 devbuf_bytes_before(u64 pos)
 	return offset_in_page(pos - 1) + 1;
 }
 
-static int devbuf_cpu_copy_down(const struct devbuf_transfer_piece *piece)
+static int devbuf_cpu_copy_down(const struct devbuf_piece *piece)
 {
-	u64 rest = piece->range.nbytes, nbytes;
+	u64 rest = piece->nbytes, nbytes;
 	u64 dst = piece->dst.pos + rest, src = piece->src.pos + rest;
 	void *to, *from;
 
 	for (; rest; rest -= nbytes) {
-		if (fatal_signal_pending(current))
+		if (!piece->queued && fatal_signal_pending(current))
 			return -EINTR;
 		nbytes = min3(rest, devbuf_bytes_before(dst),
 			      devbuf_bytes_before(src));
@@ -114,21 +85,37 @@ static int devbuf_cpu_copy_down(const struct devbuf_transfer_piece *piece)
 	return 0;
 }
 
-static int devbuf_cpu_copy(const struct devbuf_transfer_piece *piece)
+static int devbuf_cpu_copy(const struct devbuf_piece *piece)
 {
 	const struct devbuf_end *dst = &piece->dst, *src = &piece->src;
 
 	if (dst->storage == src->storage && dst->pos > src->pos &&
-	    dst->pos - src->pos < piece->range.nbytes)
+	    dst->pos - src->pos < piece->nbytes)
 		return devbuf_cpu_copy_down(piece);
 	return devbuf_cpu_copy_up(piece);
 }
 
-static const struct devbuf_engine devbuf_engines[] = {
-	{ DEVBUF_PATH_PEER, devbuf_peer_reason },
-	{ DEVBUF_PATH_DEVICE, devbuf_device_reason },
-	{ DEVBUF_PATH_DMAENGINE, devbuf_dmaengine_reason },
-	{ DEVBUF_PATH_CPU, devbuf_cpu_reason, devbuf_cpu_copy },
+const struct devbuf_engine devbuf_cpu_engine = {
+	DEVBUF_PATH_CPU, devbuf_cpu_reason, devbuf_cpu_copy
+};
+
+static const struct devbuf_engine devbuf_peer_engine = {
+	DEVBUF_PATH_PEER, devbuf_peer_reason
+};
+
+static const struct devbuf_engine devbuf_device_engine = {
+	DEVBUF_PATH_DEVICE, devbuf_device_reason
+};
+
+static const struct devbuf_engine devbuf_dmaengine_engine = {
+	DEVBUF_PATH_DMAENGINE, devbuf_dmaengine_reason
+};
+
+static const struct devbuf_engine *const devbuf_engines[] = {
+	&devbuf_peer_engine,
+	&devbuf_device_engine,
+	&devbuf_dmaengine_engine,
+	&devbuf_cpu_engine,
 };
 
 /* The best way, or NULL. */
@@ -138,8 +125,8 @@ devbuf_engine_find(const struct devbuf_device *dst, const struct devbuf_device *
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(devbuf_engines); i++)
-		if (devbuf_engines[i].reason(dst, src) == DEVBUF_REASON_NONE)
-			return &devbuf_engines[i];
+		if (devbuf_engines[i]->reason(dst, src) == DEVBUF_REASON_NONE)
+			return devbuf_engines[i];
 	return NULL;
 }
 
@@ -165,8 +152,8 @@ int devbuf_ioctl_path(struct devbuf_command *cmd)
 	}
 
 	for (i = 0; i < ARRAY_SIZE(devbuf_engines); i++)
-		arg->out_reasons[devbuf_engines[i].path] =
-			devbuf_engines[i].reason(dst->device, src->device);
+		arg->out_reasons[devbuf_engines[i]->path] =
+			devbuf_engines[i]->reason(dst->device, src->device);
 	engine = devbuf_engine_find(dst->device, src->device);
 	if (engine)
 		arg->out_path = engine->path;
@@ -176,28 +163,33 @@ int devbuf_ioctl_path(struct devbuf_command *cmd)
 	return ret;
 }
 
-static int devbuf_transfer_resolve(struct devbuf_command *cmd,
-				   struct devbuf_transfer_piece *piece,
-				   const struct devbuf_transfer_piece *previous)
+static int devbuf_transfer_resolve(struct devbuf_ends *dsts, struct devbuf_ends *srcs,
+				   struct devbuf_piece *piece,
+				   const struct devbuf_piece *previous,
+				   const struct devbuf_transfer_range *range,
+				   bool no_cpu)
 {
-	const struct devbuf_transfer_range *range = &piece->range;
 	struct devbuf_end *dst = &piece->dst, *src = &piece->src;
 	int ret;
 
-	ret = devbuf_end_resolve(cmd->context, dst,
-				 previous ? &previous->dst : NULL, range->dst_id,
-				 range->dst_offset, range->nbytes, true);
+	piece->user_addr = 0;
+	piece->nbytes = range->nbytes;
+	piece->queued = false;
+	ret = devbuf_end_resolve(dsts, dst, range->dst_id, range->dst_offset,
+				 range->nbytes);
 	if (ret)
 		return ret;
-	ret = devbuf_end_resolve(cmd->context, src,
-				 previous ? &previous->src : NULL, range->src_id,
-				 range->src_offset, range->nbytes, false);
+	ret = devbuf_end_resolve(srcs, src, range->src_id, range->src_offset,
+				 range->nbytes);
 	if (ret)
 		goto err_dst;
-	piece->engine = devbuf_engine_find(dst->storage->device,
-					   src->storage->device);
-	if (piece->engine && (piece->engine->path != DEVBUF_PATH_CPU ||
-			      !(cmd->arg.transfer.flags & DEVBUF_TRANSFER_NO_CPU)))
+	if (previous && previous->dst.storage == dst->storage &&
+	    previous->src.storage == src->storage)
+		piece->engine = previous->engine;
+	else
+		piece->engine = devbuf_engine_find(dst->storage->device,
+						   src->storage->device);
+	if (piece->engine && (piece->engine->path != DEVBUF_PATH_CPU || !no_cpu))
 		return 0;
 
 	ret = -EOPNOTSUPP;
@@ -210,72 +202,66 @@ err_dst:
 	return ret;
 }
 
-static int devbuf_transfer_begin(const struct devbuf_transfer_piece *piece)
+static int devbuf_transfer_now(struct devbuf_command *cmd,
+			       const struct devbuf_piece *pieces, u32 nr)
 {
-	int ret;
-
-	ret = devbuf_coherence_begin(piece->dst.storage, piece->dst.pos,
-				     piece->range.nbytes, true);
-	if (ret)
-		return ret;
-	return devbuf_coherence_begin(piece->src.storage, piece->src.pos,
-				      piece->range.nbytes, false);
-}
-
-static int devbuf_transfer_pieces(const struct devbuf_transfer_piece *pieces,
-				  u32 nr, struct devbuf_transfer *arg)
-{
+	struct devbuf_transfer *arg = &cmd->arg.transfer;
+	bool nonblock = devbuf_command_is_nonblocking(cmd);
 	int ret = 0;
 	u32 i;
 
-	for (i = 0; i < nr && !ret; i++)
-		ret = devbuf_transfer_begin(&pieces[i]);
+	/* Who may not wait has made sure that there is nothing to wait for. */
+	for (i = 0; i < nr && !ret && !nonblock; i++)
+		ret = devbuf_piece_wait(&pieces[i]);
 	for (i = 0; i < nr && !ret; i++) {
 		ret = pieces[i].engine->copy(&pieces[i]);
-		devbuf_coherence_end(pieces[i].dst.storage, pieces[i].dst.pos,
-				     pieces[i].range.nbytes, true);
+		devbuf_piece_end(&pieces[i]);
 		if (!ret) {
-			arg->out_done_nbytes += pieces[i].range.nbytes;
+			arg->out_done_nbytes += pieces[i].nbytes;
 			arg->out_path = max(arg->out_path, pieces[i].engine->path);
 		}
 	}
-	return ret;
+	return devbuf_command_reply(cmd) ? -EFAULT : ret;
 }
 
 int devbuf_ioctl_transfer(struct devbuf_command *cmd)
 {
-	struct devbuf_transfer_piece few[DEVBUF_COPY_FEW], *pieces = few;
+	struct devbuf_piece few[DEVBUF_COPY_FEW], *pieces;
 	struct devbuf_transfer *arg = &cmd->arg.transfer;
-	struct devbuf_transfer_range __user *ranges = u64_to_user_ptr(arg->ranges);
-	u32 nr = 0;
+	bool no_cpu = arg->flags & DEVBUF_TRANSFER_NO_CPU;
+	const struct devbuf_transfer_range *ranges;
+	struct devbuf_transfer_range range;
+	struct devbuf_ends dsts, srcs;
+	u32 nr;
 	int ret;
 
-	if (arg->flags & ~DEVBUF_TRANSFER_NO_CPU || arg->pad ||
-	    !arg->nr_ranges || arg->nr_ranges > DEVBUF_MAX_RANGES)
-		return -EINVAL;
-	if (arg->nr_ranges > ARRAY_SIZE(few)) {
-		pieces = kvmalloc_array(arg->nr_ranges, sizeof(*pieces), DEVBUF_GFP);
-		if (!pieces)
-			return -ENOMEM;
-	}
-	for (; nr < arg->nr_ranges; nr++) {
-		ret = -EFAULT;
-		if (copy_from_user(&pieces[nr].range, &ranges[nr], sizeof(*ranges)))
-			goto out;
-		ret = devbuf_transfer_resolve(cmd, &pieces[nr],
-					      nr ? &pieces[nr - 1] : NULL);
+	ret = devbuf_copy_check(cmd, DEVBUF_TRANSFER_NO_CPU);
+	if (ret)
+		return ret;
+	pieces = devbuf_pieces_read(few, arg->ranges, arg->nr_ranges,
+				    sizeof(*ranges), (const void **)&ranges);
+	if (IS_ERR(pieces))
+		return PTR_ERR(pieces);
+	devbuf_ends_init(&dsts, cmd->context, arg->nr_ranges, true);
+	devbuf_ends_init(&srcs, cmd->context, arg->nr_ranges, false);
+	for (nr = 0; nr < arg->nr_ranges; nr++) {
+		range = ranges[nr];
+		ret = devbuf_transfer_resolve(&dsts, &srcs, &pieces[nr],
+					      nr ? &pieces[nr - 1] : NULL,
+					      &range, no_cpu);
 		if (ret)
 			goto out;
 	}
-	ret = devbuf_transfer_pieces(pieces, nr, arg);
-	if (devbuf_command_reply(cmd))
-		ret = -EFAULT;
-out:
-	while (nr--) {
-		devbuf_storage_put(pieces[nr].src.storage);
-		devbuf_storage_put(pieces[nr].dst.storage);
+	if (devbuf_copy_is_queued(cmd, pieces, nr)) {
+		ret = devbuf_job_queue(cmd, pieces, nr);
+		/* The job has the memory now. */
+		if (!ret || ret == -EIOCBQUEUED)
+			nr = 0;
+	} else {
+		ret = devbuf_transfer_now(cmd, pieces, nr);
 	}
-	if (pieces != few)
-		kvfree(pieces);
+out:
+	devbuf_pieces_put(pieces, nr);
+	devbuf_pieces_free(pieces, few);
 	return ret;
 }

@@ -106,6 +106,39 @@ void devbuf_shrinker_free(struct shrinker *shrinker);
 long devbuf_pin_user_pages(unsigned long start, unsigned long nr_pages,
 			   bool write, struct page **pages);
 
+/*
+ * 6.6: <linux/io_uring/cmd.h>, and a pointer to the whole entry. 6.7: a ring that
+ * goes away asks for its commands to be cancelled.
+ */
+#ifdef DEVBUF_HAVE_IO_URING_SQE
+#include <linux/io_uring/cmd.h>
+static inline const void *devbuf_uring_sqe(const struct io_uring_cmd *ring)
+{
+	return io_uring_sqe_cmd(ring->sqe);
+}
+#else
+#include <linux/io_uring.h>
+static inline const void *devbuf_uring_sqe(const struct io_uring_cmd *ring)
+{
+	return ring->cmd;
+}
+#endif
+
+#ifdef DEVBUF_HAVE_IO_URING_CANCEL
+#define DEVBUF_URING_CANCEL	IO_URING_F_CANCEL
+static inline void devbuf_uring_mark_cancelable(struct io_uring_cmd *ring,
+						unsigned int issue_flags)
+{
+	io_uring_cmd_mark_cancelable(ring, issue_flags);
+}
+#else
+#define DEVBUF_URING_CANCEL	0
+static inline void devbuf_uring_mark_cancelable(struct io_uring_cmd *ring,
+						unsigned int issue_flags)
+{
+}
+#endif
+
 /* Write-combining of ordinary pages: x86 alone can do that. */
 #ifdef CONFIG_X86
 #include <asm/set_memory.h>

@@ -4,11 +4,9 @@
  * as the storage lives, counted against his RLIMIT_MEMLOCK, and left in his
  * hands.
  */
-#include <linux/cred.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/sched/signal.h>
-#include <linux/sched/user.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
@@ -18,33 +16,6 @@
 #define DEVBUF_USERPTR_BATCH	1024
 
 static struct devbuf_device *devbuf_userptr_device;
-
-/*
- * Pages are charged to the user, not to his mm: that needs no mmap_lock, and
- * stays right when the storage outlives the process.
- */
-static int devbuf_userptr_charge(struct user_struct *user, unsigned long nr_pages)
-{
-	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
-	unsigned long now = atomic_long_read(&user->locked_vm);
-
-	if (capable(CAP_IPC_LOCK)) {
-		atomic_long_add(nr_pages, &user->locked_vm);
-		return 0;
-	}
-	do {
-		if (nr_pages > limit || now > limit - nr_pages)
-			return -ENOMEM;
-	} while (!atomic_long_try_cmpxchg(&user->locked_vm, &now, now + nr_pages));
-	return 0;
-}
-
-static void devbuf_userptr_uncharge(struct user_struct *user,
-				    unsigned long nr_pages)
-{
-	atomic_long_sub(nr_pages, &user->locked_vm);
-	free_uid(user);
-}
 
 /* There are many reasons why pages cannot be pinned, and few errors of ours. */
 static int devbuf_userptr_error(int ret)
@@ -101,12 +72,9 @@ static int devbuf_userptr_alloc(struct devbuf_device *device,
 	nr_pages = DIV_ROUND_UP_ULL(offset_in_page(mem->user_addr) + mem->nbytes,
 				    PAGE_SIZE);
 
-	user = get_uid(current_user());
-	ret = devbuf_userptr_charge(user, nr_pages);
-	if (ret) {
-		free_uid(user);
-		return ret;
-	}
+	user = devbuf_pin_charge(nr_pages);
+	if (IS_ERR(user))
+		return PTR_ERR(user);
 	ret = -ENOMEM;
 	mem->pages = kvmalloc_array(nr_pages, sizeof(*mem->pages), DEVBUF_GFP);
 	if (!mem->pages)
@@ -129,7 +97,7 @@ static int devbuf_userptr_alloc(struct devbuf_device *device,
 err_free:
 	kvfree(mem->pages);
 err_uncharge:
-	devbuf_userptr_uncharge(user, nr_pages);
+	devbuf_pin_uncharge(user, nr_pages);
 	return ret;
 }
 
@@ -138,7 +106,7 @@ static void devbuf_userptr_free(struct devbuf_device *device,
 {
 	unpin_user_pages_dirty_lock(mem->pages, mem->nr_pages, !mem->read_only);
 	kvfree(mem->pages);
-	devbuf_userptr_uncharge(mem->private, mem->nr_pages);
+	devbuf_pin_uncharge(mem->private, mem->nr_pages);
 }
 
 static int devbuf_userptr_offset(struct devbuf_device *device,

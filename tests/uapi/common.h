@@ -163,6 +163,12 @@ void end_late_memory(struct late_memory *late);
 int wait_for(pid_t child);
 /* 'R' for a process or thread that runs, another letter for one that waits or is dead. */
 char task_state(pid_t task);
+/*
+ * Whether a process or thread sleeps in an ioctl, by its number; zero for any. await_ioctl() waits
+ * until it does.
+ */
+bool sleeps_in_ioctl(pid_t task, unsigned long command);
+void await_ioctl(pid_t task, unsigned long command);
 /* Let another process go on, and wait to be let on: one byte over a socket or pipe. */
 void signal_peer(int socket);
 void await_peer(int socket);

@@ -3,8 +3,10 @@
 #include "common.h"
 
 #include <dirent.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 int wait_for(pid_t child)
@@ -26,6 +28,31 @@ char task_state(pid_t task)
 	fclose(file);
 	/* The state follows the command's name, which is in parentheses. */
 	return strrchr(line, ')')[2];
+}
+
+bool sleeps_in_ioctl(pid_t task, unsigned long command)
+{
+	char path[64];
+	FILE *file;
+	long call;
+	unsigned long number;
+	bool yes;
+
+	snprintf(path, sizeof(path), "/proc/%d/syscall", task);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	/* A task that runs has none. */
+	yes = fscanf(file, "%ld %*x %lx", &call, &number) == 2 && call == SYS_ioctl &&
+	      (!command || number == command);
+	fclose(file);
+	return yes;
+}
+
+void await_ioctl(pid_t task, unsigned long command)
+{
+	while (!sleeps_in_ioctl(task, command))
+		must_libc(kill(task, 0));
 }
 
 void signal_peer(int socket)

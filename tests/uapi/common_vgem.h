@@ -22,7 +22,8 @@ int vgem_export(int card, __u32 handle);
 /* A buffer of a page of its own. */
 __u32 vgem_create(int card);
 void vgem_close(int card, __u32 handle);
-/* Work on the buffer begins, and ends. */
+/* Work on the buffer begins, and ends. It may not begin (-EBUSY) while it would have to wait. */
+int do_vgem_attach_fence(int card, __u32 handle, __u32 flags);
 __u32 vgem_attach_fence(int card, __u32 handle, __u32 flags);
 void vgem_signal_fence(int card, __u32 fence);
 

@@ -112,13 +112,13 @@ TEST_F(copy, says_how_it_went)
 		.nr_ranges = 1,
 		.out_done_nbytes = UINT64_MAX,
 		.out_path = UINT32_MAX,
-		.out_pad = UINT32_MAX,
+		.out_fence = -1,
 	};
 
 	EXPECT_EQ(0, do_command(self->ctx, variant->command, &copy));
 	EXPECT_EQ(12345u, copy.out_done_nbytes);
 	EXPECT_EQ(DEVBUF_PATH_CPU, (int)copy.out_path);
-	EXPECT_EQ(0u, copy.out_pad);
+	EXPECT_EQ(0, copy.out_fence);
 }
 
 /* --- many ranges ------------------------------------------------------------------------------ */

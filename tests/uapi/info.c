@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* INFO, DEVICE_INFO, and commands that do not exist. */
 #include "common.h"
+
+#include <sys/utsname.h>
+
 #include "kselftest_harness.h"
 
 FIXTURE(info)
@@ -26,12 +29,30 @@ static struct devbuf_info info_of(int ctx)
 	return info;
 }
 
+static bool kernel_is_at_least(int major, int minor)
+{
+	struct utsname name;
+	int its_major, its_minor;
+
+	must_libc(uname(&name));
+	must_be(sscanf(name.release, "%d.%d", &its_major, &its_minor) == 2);
+	return its_major > major || (its_major == major && its_minor >= minor);
+}
+
+TEST_F(info, tells_the_optional_parts)
+{
+	__u64 features = DEVBUF_FEATURE_URING;
+
+	if (kernel_is_at_least(6, 7))
+		features |= DEVBUF_FEATURE_URING_CANCEL;
+	EXPECT_EQ(features, info_of(self->ctx).out_features);
+}
+
 TEST_F(info, tells_the_version_and_limits)
 {
 	struct devbuf_info info = info_of(self->ctx);
 
 	EXPECT_EQ(DEVBUF_ABI_VERSION, (int)info.out_abi_version);
-	EXPECT_EQ(0u, info.out_features);
 	EXPECT_EQ(DEVBUF_MAX_RANGES, (int)info.out_max_ranges);
 	EXPECT_EQ(PAGE, info.out_page_size);
 }
@@ -159,7 +180,7 @@ TEST_F(info, numbers_without_a_command_are_ENOTTY)
 {
 	struct devbuf_info info = { .size = sizeof(info) };
 
-	for (unsigned int number = DEVBUF_TRANSFER - DEVBUF_INFO + 1; number < 256; number++) {
+	for (unsigned int number = DEVBUF_CANCEL - DEVBUF_INFO + 1; number < 256; number++) {
 		EXPECT_EQ(-ENOTTY, do_command(self->ctx, _IO(DEVBUF_IOC_TYPE, number), &info))
 		TH_LOG("number %#x", number);
 	}

@@ -71,19 +71,28 @@ static const struct layout layouts[] = {
 	       FIELD(sync, offset, 8), FIELD(sync, nbytes, 8)),
 	LAYOUT(copy_range, 32, FIELD(copy_range, id, 8), FIELD(copy_range, offset, 8),
 	       FIELD(copy_range, user_addr, 8), FIELD(copy_range, nbytes, 8)),
-	LAYOUT(copy, 40, FIELD(copy, size, 4), FIELD(copy, flags, 4), FIELD(copy, ranges, 8),
-	       FIELD(copy, nr_ranges, 4), FIELD(copy, pad, 4), FIELD(copy, out_done_nbytes, 8),
-	       FIELD(copy, out_path, 4), FIELD(copy, out_pad, 4)),
+	LAYOUT(copy, 56, FIELD(copy, size, 4), FIELD(copy, flags, 4), FIELD(copy, ranges, 8),
+	       FIELD(copy, nr_ranges, 4), FIELD(copy, nr_in_fences, 4),
+	       FIELD(copy, out_done_nbytes, 8), FIELD(copy, out_path, 4), FIELD(copy, out_fence, 4),
+	       FIELD(copy, in_fences, 8), FIELD(copy, cookie, 8)),
 	LAYOUT(path, 64, FIELD(path, size, 4), FIELD(path, flags, 4), FIELD(path, dst_id, 8),
 	       FIELD(path, src_id, 8), FIELD(path, out_path, 4), FIELD(path, out_pad, 4),
 	       FIELD(path, out_reasons, 32)),
 	LAYOUT(transfer_range, 40, FIELD(transfer_range, dst_id, 8),
 	       FIELD(transfer_range, dst_offset, 8), FIELD(transfer_range, src_id, 8),
 	       FIELD(transfer_range, src_offset, 8), FIELD(transfer_range, nbytes, 8)),
-	LAYOUT(transfer, 40, FIELD(transfer, size, 4), FIELD(transfer, flags, 4),
-	       FIELD(transfer, ranges, 8), FIELD(transfer, nr_ranges, 4), FIELD(transfer, pad, 4),
-	       FIELD(transfer, out_done_nbytes, 8), FIELD(transfer, out_path, 4),
-	       FIELD(transfer, out_pad, 4)),
+	LAYOUT(transfer, 56, FIELD(transfer, size, 4), FIELD(transfer, flags, 4),
+	       FIELD(transfer, ranges, 8), FIELD(transfer, nr_ranges, 4),
+	       FIELD(transfer, nr_in_fences, 4), FIELD(transfer, out_done_nbytes, 8),
+	       FIELD(transfer, out_path, 4), FIELD(transfer, out_fence, 4),
+	       FIELD(transfer, in_fences, 8), FIELD(transfer, cookie, 8)),
+	LAYOUT(wait, 72, FIELD(wait, size, 4), FIELD(wait, flags, 4), FIELD(wait, id, 8),
+	       FIELD(wait, offset, 8), FIELD(wait, nbytes, 8), FIELD(wait, deadline_ns, 8),
+	       FIELD(wait, in_fences, 8), FIELD(wait, nr_in_fences, 4), FIELD(wait, pad, 4),
+	       FIELD(wait, cookie, 8), FIELD(wait, out_error, 4), FIELD(wait, out_pad, 4)),
+	LAYOUT(cancel, 24, FIELD(cancel, size, 4), FIELD(cancel, flags, 4),
+	       FIELD(cancel, cookie, 8), FIELD(cancel, out_count, 4), FIELD(cancel, out_pad, 4)),
+	LAYOUT(uring_cmd, 16, FIELD(uring_cmd, arg, 8), FIELD(uring_cmd, pad, 8)),
 };
 
 TEST(structs_are_as_published)
@@ -120,6 +129,7 @@ TEST(commands_have_their_published_numbers)
 		DEVBUF_ALLOCATE, DEVBUF_DEALLOCATE,  DEVBUF_DESTROY, DEVBUF_QUERY,
 		DEVBUF_SET_NAME, DEVBUF_EXPORT,      DEVBUF_IMPORT,  DEVBUF_SYNC,
 		DEVBUF_COPYIN,   DEVBUF_COPYOUT,     DEVBUF_PATH,    DEVBUF_TRANSFER,
+		DEVBUF_WAIT,     DEVBUF_CANCEL,
 	};
 
 	for (unsigned long i = 0; i < ARRAY_SIZE(commands); i++)

@@ -3,7 +3,9 @@
  * The envelope of every command: the size of its struct, what lies behind it, where it lies in
  * memory, its undefined flags and its padding. One variant a command; the tests are the same.
  */
-#include "common.h"
+#include "common_async.h"
+#include "common_vgem.h"
+
 #include "kselftest_harness.h"
 #include "length_commands.h"
 
@@ -11,6 +13,10 @@ FIXTURE_SETUP(command)
 {
 	struct objects *objects = &self->objects;
 
+	objects->card = variant->needs_gate ? open_vgem() : -1;
+	if (variant->needs_gate && objects->card < 0)
+		SKIP(return, "the module vgem is not loaded");
+	objects->gate = variant->needs_gate ? new_gate(objects->card).fd : -1;
 	objects->ctx = new_context();
 	objects->allocated = new_allocated(objects->ctx, BUFFER_NBYTES);
 	objects->unallocated = new_buffer(objects->ctx, BUFFER_NBYTES);
@@ -34,6 +40,7 @@ FIXTURE_TEARDOWN(command)
 {
 	close(self->objects.dma_buf);
 	close(self->objects.ctx);
+	close(self->objects.card);
 }
 
 static void set_size(void *argument, __u32 size)
@@ -64,8 +71,33 @@ TEST_F(command, shorter_is_refused)
 		set_size(self->argument, sizes[i]);
 		EXPECT_EQ(-EINVAL, CALL());
 	}
-	set_size(self->argument, variant->size - 1);
+	set_size(self->argument, (variant->first_size ?: variant->size) - 1);
 	EXPECT_EQ(-EINVAL, CALL());
+}
+
+/* Programs that were built before members were appended go on working. */
+TEST_F(command, first_form_is_accepted)
+{
+	if (!variant->first_size)
+		return;
+	memset(self->argument + variant->first_size, 0xff, variant->size - variant->first_size);
+	for (__u32 size = variant->first_size; size < variant->size; size += 8) {
+		set_size(self->argument, size);
+		EXPECT_EQ(0, CALL()) TH_LOG("%u bytes", size);
+		memset(self->argument + size, 0, 8);
+	}
+}
+
+TEST_F(command, first_form_may_end_where_memory_ends)
+{
+	unsigned char *place;
+
+	if (!variant->first_size)
+		return;
+	set_size(self->argument, variant->first_size);
+	place = new_edge(variant->first_size);
+	memcpy(place, self->argument, variant->first_size);
+	EXPECT_EQ(0, do_command(self->objects.ctx, variant->command, place));
 }
 
 TEST_F(command, longer_with_zeros_is_accepted)
@@ -150,16 +182,19 @@ TEST_F(command, unknown_bytes_are_not_written)
 
 TEST_F(command, members_that_are_no_outputs_keep_their_values)
 {
+	const __u32 end = variant->outs_end ?: variant->size;
 	unsigned char before[LONGEST_STRUCT];
 
-	memcpy(before, self->argument, variant->outs);
+	memcpy(before, self->argument, variant->size);
 	EXPECT_EQ(0, CALL());
 	EXPECT_EQ(0, memcmp(before, self->argument, variant->outs));
+	EXPECT_EQ(0, memcmp(before + end, self->argument + end, variant->size - end));
 }
 
 TEST_F(command, outputs_may_hold_anything_before)
 {
-	memset(self->argument + variant->outs, 0xff, variant->size - variant->outs);
+	memset(self->argument + variant->outs, 0xff,
+	       (variant->outs_end ?: variant->size) - variant->outs);
 	EXPECT_EQ(0, CALL());
 }
 

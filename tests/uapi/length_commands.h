@@ -14,6 +14,9 @@ struct objects {
 	unsigned char memory[BUFFER_NBYTES];
 	struct devbuf_copy_range copy_range;
 	struct devbuf_transfer_range transfer_range;
+	/* An importer, and a fence of its own that does not signal; -1 if the variant needs none. */
+	int card;
+	__s32 gate;
 };
 
 FIXTURE(command)
@@ -32,9 +35,14 @@ FIXTURE_VARIANT(command)
 {
 	unsigned long command;
 	__u32 size;
+	/* That of its first published form, if members were appended since. */
+	__u32 first_size;
 	/* Where the members begin that the driver writes; @size if there are none. */
 	__u32 outs;
+	/* Where they end; zero if they end with the struct. */
+	__u32 outs_end;
 	struct zero_member flags, pad;
+	bool needs_gate;
 	void (*prepare)(const struct objects *objects, void *argument);
 };
 
@@ -219,6 +227,9 @@ FIXTURE_VARIANT_ADD(command, sync){
 	.prepare = prepare_sync,
 };
 
+/* Those of copies; what they demand of each other is in async.c. */
+#define ASYNC_FLAGS (DEVBUF_ASYNC | DEVBUF_ASYNC_OUT_FENCE | DEVBUF_ASYNC_EXPLICIT)
+
 static void prepare_copy(const struct objects *objects, void *argument)
 {
 	struct devbuf_copy *copy = argument;
@@ -230,18 +241,20 @@ static void prepare_copy(const struct objects *objects, void *argument)
 FIXTURE_VARIANT_ADD(command, copyin){
 	.command = DEVBUF_COPYIN,
 	.size = sizeof(struct devbuf_copy),
+	.first_size = offsetof(struct devbuf_copy, in_fences),
 	.outs = offsetof(struct devbuf_copy, out_done_nbytes),
-	.flags = FLAGS(devbuf_copy, 0),
-	.pad = PAD(devbuf_copy),
+	.outs_end = offsetof(struct devbuf_copy, in_fences),
+	.flags = FLAGS(devbuf_copy, ASYNC_FLAGS),
 	.prepare = prepare_copy,
 };
 
 FIXTURE_VARIANT_ADD(command, copyout){
 	.command = DEVBUF_COPYOUT,
 	.size = sizeof(struct devbuf_copy),
+	.first_size = offsetof(struct devbuf_copy, in_fences),
 	.outs = offsetof(struct devbuf_copy, out_done_nbytes),
-	.flags = FLAGS(devbuf_copy, 0),
-	.pad = PAD(devbuf_copy),
+	.outs_end = offsetof(struct devbuf_copy, in_fences),
+	.flags = FLAGS(devbuf_copy, ASYNC_FLAGS),
 	.prepare = prepare_copy,
 };
 
@@ -272,8 +285,52 @@ static void prepare_transfer(const struct objects *objects, void *argument)
 FIXTURE_VARIANT_ADD(command, transfer){
 	.command = DEVBUF_TRANSFER,
 	.size = sizeof(struct devbuf_transfer),
+	.first_size = offsetof(struct devbuf_transfer, in_fences),
 	.outs = offsetof(struct devbuf_transfer, out_done_nbytes),
-	.flags = FLAGS(devbuf_transfer, DEVBUF_TRANSFER_NO_CPU),
-	.pad = PAD(devbuf_transfer),
+	.outs_end = offsetof(struct devbuf_transfer, in_fences),
+	.flags = FLAGS(devbuf_transfer, DEVBUF_TRANSFER_NO_CPU | ASYNC_FLAGS),
 	.prepare = prepare_transfer,
+};
+
+static void prepare_wait(const struct objects *objects, void *argument)
+{
+	struct devbuf_wait *wait = argument;
+
+	wait->flags = DEVBUF_WAIT_READ;
+	wait->id = objects->allocated;
+	wait->nbytes = 1;
+}
+
+FIXTURE_VARIANT_ADD(command, wait){
+	.command = DEVBUF_WAIT,
+	.size = sizeof(struct devbuf_wait),
+	.outs = offsetof(struct devbuf_wait, out_error),
+	.flags = FLAGS(devbuf_wait, DEVBUF_WAIT_READ | DEVBUF_WAIT_WRITE),
+	.pad = PAD(devbuf_wait),
+	.prepare = prepare_wait,
+};
+
+#define COOKIE 5
+
+/* A copy that waits is there to be found. */
+static void prepare_cancel(const struct objects *objects, void *argument)
+{
+	struct devbuf_cancel *cancel = argument;
+	struct queueing held = {
+		.in_fences = &objects->gate,
+		.nr_in_fences = 1,
+		.cookie = COOKIE,
+	};
+
+	must(queue_copyin(objects->ctx, objects->allocated, 0, objects->memory, 1, &held));
+	cancel->cookie = COOKIE;
+}
+
+FIXTURE_VARIANT_ADD(command, cancel){
+	.command = DEVBUF_CANCEL,
+	.size = sizeof(struct devbuf_cancel),
+	.outs = offsetof(struct devbuf_cancel, out_count),
+	.flags = FLAGS(devbuf_cancel, DEVBUF_CANCEL_ALL),
+	.needs_gate = true,
+	.prepare = prepare_cancel,
 };

@@ -195,13 +195,13 @@ TEST_F(transfer, says_how_it_went)
 	struct devbuf_transfer transfer = {
 		.out_done_nbytes = UINT64_MAX,
 		.out_path = UINT32_MAX,
-		.out_pad = UINT32_MAX,
+		.out_fence = -1,
 	};
 
 	EXPECT_EQ(0, do_transfer_ranges(self->ctx, &transfer, ranges, 2));
 	EXPECT_EQ(1234u, transfer.out_done_nbytes);
 	EXPECT_EQ(DEVBUF_PATH_CPU, (int)transfer.out_path);
-	EXPECT_EQ(0u, transfer.out_pad);
+	EXPECT_EQ(0, transfer.out_fence);
 }
 
 /* --- between two buffers ---------------------------------------------------------------------- */

@@ -13,9 +13,9 @@
  * while the module is loaded. An id is a name and not a key: a command that
  * gives an id which this context's table does not hold gets -ENOENT.
  *
- * Every command is an ioctl (and has one argument: a pointer to its struct).
- * The first member of every struct is its size in bytes, as the caller knows
- * the struct:
+ * Every command is an ioctl with one argument, a pointer to its struct, and can
+ * be queued on an io_uring as well (see "Commands by io_uring"). The first
+ * member of every struct is its size in bytes, as the caller knows the struct:
  *
  *  - a struct shorter than its first published form is refused (-EINVAL), and
  *    so is one longer than DEVBUF_STRUCT_MAX bytes (-E2BIG);
@@ -43,6 +43,7 @@
  * EALREADY     the buffer is allocated already
  * ENODATA      the buffer is not allocated
  * EBUSY        in use
+ * EDQUOT       too much is queued: wait until some of it is over
  * EOPNOTSUPP   this device or this kernel cannot do that
  * ENODEV       there is no such device, or it is gone
  * ENOMEM       out of memory, or over a limit on it
@@ -87,6 +88,8 @@
 #define DEVBUF_COPYOUT		_IO(DEVBUF_IOC_TYPE, 0x0d)
 #define DEVBUF_PATH		_IO(DEVBUF_IOC_TYPE, 0x0e)
 #define DEVBUF_TRANSFER		_IO(DEVBUF_IOC_TYPE, 0x0f)
+#define DEVBUF_WAIT		_IO(DEVBUF_IOC_TYPE, 0x10)
+#define DEVBUF_CANCEL		_IO(DEVBUF_IOC_TYPE, 0x11)
 
 /** define DEVBUF_STRUCT_MAX - bytes of the longest struct that is looked at */
 #define DEVBUF_STRUCT_MAX	4096
@@ -100,13 +103,36 @@
 /** define DEVBUF_MAX_RANGES - most ranges that one vectored command takes */
 #define DEVBUF_MAX_RANGES	1024
 
+/** define DEVBUF_MAX_QUEUED - most ranges that a context may have queued, and waits */
+#define DEVBUF_MAX_QUEUED	16384
+
+/** define DEVBUF_MAX_QUEUED_NBYTES - most bytes of those ranges together */
+#define DEVBUF_MAX_QUEUED_NBYTES	(1ULL << 36)
+
+/** define DEVBUF_MAX_IN_FENCES - most fences that one command waits for */
+#define DEVBUF_MAX_IN_FENCES	64
+
+/**
+ * DOC: Optional parts
+ *
+ * DEVBUF_FEATURE_URING
+ *	commands by io_uring
+ * DEVBUF_FEATURE_URING_CANCEL
+ *	the end of a ring, or of its task, cancels the commands that are pending
+ *	there. Without it (Linux before 6.7) those that have begun are waited
+ *	for, and DEVBUF_WAIT occupies a worker of the ring's, which the end of
+ *	the ring interrupts.
+ */
+#define DEVBUF_FEATURE_URING		(1ULL << 0)
+#define DEVBUF_FEATURE_URING_CANCEL	(1ULL << 1)
+
 /**
  * struct devbuf_info - DEVBUF_INFO: what this driver is
  * @size: bytes of this struct
  * @out_abi_version: DEVBUF_ABI_VERSION of the driver. A caller that was built
  *	with another one must not go on.
- * @out_features: optional parts of the ABI that this driver and kernel offer.
- *	No bit is defined yet.
+ * @out_features: DEVBUF_FEATURE_* bits: optional parts of the ABI that this
+ *	driver offers on this kernel
  * @out_instance: a random uuid made when the module was loaded. Ids are
  *	comparable between processes that see the same instance.
  * @out_max_ranges: most ranges that one vectored command takes
@@ -556,6 +582,59 @@ struct devbuf_sync {
 #define DEVBUF_PATH_COUNT	5
 
 /**
+ * DOC: Asynchronous copies
+ *
+ * DEVBUF_COPYIN, DEVBUF_COPYOUT and DEVBUF_TRANSFER can be *queued*: by ioctl
+ * with DEVBUF_ASYNC, or by io_uring. Everything is checked when the command is
+ * queued, and errors found then are the command's. What goes wrong later is the
+ * error of the copy's fence (and the result of its completion on a ring).
+ *
+ * Implicit ordering: a queued copy runs after all that was queued before it, by
+ * anybody, and either writes what it touches or reads what it writes:
+ *
+ *  - other queued copies of this driver's, byte by byte: copies that share no
+ *    byte do not wait for each other, whichever buffer or view names them;
+ *  - work of other drivers, and fences that were put there by
+ *    DMA_BUF_IOCTL_IMPORT_SYNC_FILE, on every exported dma-buf whose pages the
+ *    copy touches (but out_fences of this driver's copies, wherever they were
+ *    put, count for nothing on a dma-buf that these touch: the bytes do);
+ *
+ * and those wait for it likewise: its fence is in the reservation object of each
+ * of those dma-bufs before the command returns (so poll() on the dma-buf, and
+ * DMA_BUF_IOCTL_EXPORT_SYNC_FILE, know of it). The order of queueing is total:
+ * copies that need each other's results both ways cannot deadlock.
+ *
+ * Synchronous commands, DEVBUF_SYNC and DEVBUF_WAIT among them, wait for what
+ * was queued before, and are not ordered against what is queued while they run.
+ *
+ * DEVBUF_ASYNC
+ *	return as soon as the copy is queued. @out_done_nbytes and @out_path
+ *	stay zero.
+ * DEVBUF_ASYNC_OUT_FENCE
+ *	with DEVBUF_ASYNC: @out_fence becomes a sync_file, close-on-exec, that
+ *	signals when the copy is over: with the error if it failed
+ * DEVBUF_ASYNC_EXPLICIT
+ *	with DEVBUF_ASYNC, or by io_uring: no implicit ordering, neither of this
+ *	copy after others nor of others after this one. Only @in_fences count.
+ *
+ * Queued copies hold the memory, of both ends; the ids may be destroyed and the
+ * buffers deallocated meanwhile. When the context is closed, what it has queued
+ * is cancelled, as by DEVBUF_CANCEL. A context may have DEVBUF_MAX_QUEUED ranges
+ * queued, of DEVBUF_MAX_QUEUED_NBYTES together (-EDQUOT); one command of more
+ * bytes is -EINVAL.
+ *
+ * The caller's memory must be such that direct I/O accepts it (-EFAULT); small
+ * copies on a ring may do without, but need not. Its pages are pinned when the
+ * copy is queued, and count against RLIMIT_MEMLOCK (-ENOMEM) until it is over.
+ *
+ * A copy whose fence in @in_fences signals an error does not run, and fails with
+ * the same error.
+ */
+#define DEVBUF_ASYNC			(1U << 8)
+#define DEVBUF_ASYNC_OUT_FENCE		(1U << 9)
+#define DEVBUF_ASYNC_EXPLICIT		(1U << 10)
+
+/**
  * struct devbuf_copy_range - a piece of DEVBUF_COPYIN or DEVBUF_COPYOUT
  * @id: the buffer
  * @offset: bytes from its beginning
@@ -573,14 +652,18 @@ struct devbuf_copy_range {
  * struct devbuf_copy - DEVBUF_COPYIN, DEVBUF_COPYOUT: between buffers and the
  * caller's memory
  * @size: bytes of this struct
- * @flags: zero
+ * @flags: DEVBUF_ASYNC* bits
  * @ranges: address of an array of struct devbuf_copy_range
  * @nr_ranges: its length, 1 to DEVBUF_MAX_RANGES
- * @pad: zero
+ * @nr_in_fences: length of @in_fences, 0 to DEVBUF_MAX_IN_FENCES
  * @out_done_nbytes: bytes copied, in the order of @ranges: all of them on
  *	success. Written when the command fails too, once copying has begun.
  * @out_path: DEVBUF_PATH_*
- * @out_pad: zero
+ * @out_fence: with DEVBUF_ASYNC_OUT_FENCE a file descriptor, otherwise zero
+ * @in_fences: address of an array of __s32: sync_files to wait for before the
+ *	copy begins. Only with DEVBUF_ASYNC, or by io_uring.
+ * @cookie: a number of the caller's by which DEVBUF_CANCEL finds the command
+ *	while it is queued; zero for none
  *
  * All ids, rights, offsets and lengths are checked before the first byte is
  * copied. Afterwards the command can stop at a page of the caller's that is
@@ -597,10 +680,12 @@ struct devbuf_copy {
 	__u32 flags;
 	__aligned_u64 ranges;
 	__u32 nr_ranges;
-	__u32 pad;
+	__u32 nr_in_fences;
 	__aligned_u64 out_done_nbytes;
 	__u32 out_path;
-	__u32 out_pad;
+	__s32 out_fence;
+	__aligned_u64 in_fences;
+	__aligned_u64 cookie;
 };
 
 /**
@@ -677,14 +762,18 @@ struct devbuf_transfer_range {
 /**
  * struct devbuf_transfer - DEVBUF_TRANSFER: from buffer to buffer
  * @size: bytes of this struct
- * @flags: DEVBUF_TRANSFER_* bits
+ * @flags: DEVBUF_TRANSFER_* and DEVBUF_ASYNC* bits
  * @ranges: address of an array of struct devbuf_transfer_range
  * @nr_ranges: its length, 1 to DEVBUF_MAX_RANGES
- * @pad: zero
+ * @nr_in_fences: length of @in_fences, 0 to DEVBUF_MAX_IN_FENCES
  * @out_done_nbytes: bytes copied by the ranges that are complete, in their
  *	order: all of them on success
  * @out_path: DEVBUF_PATH_*; the last in that list which any range took
- * @out_pad: zero
+ * @out_fence: with DEVBUF_ASYNC_OUT_FENCE a file descriptor, otherwise zero
+ * @in_fences: address of an array of __s32: sync_files to wait for before the
+ *	copy begins. Only with DEVBUF_ASYNC, or by io_uring.
+ * @cookie: a number of the caller's by which DEVBUF_CANCEL finds the command
+ *	while it is queued; zero for none
  *
  * Everything is checked before the first byte is copied, and other drivers'
  * queued work is waited for, as for struct devbuf_copy. The two ends of one
@@ -698,10 +787,131 @@ struct devbuf_transfer {
 	__u32 flags;
 	__aligned_u64 ranges;
 	__u32 nr_ranges;
-	__u32 pad;
+	__u32 nr_in_fences;
 	__aligned_u64 out_done_nbytes;
 	__u32 out_path;
+	__s32 out_fence;
+	__aligned_u64 in_fences;
+	__aligned_u64 cookie;
+};
+
+/**
+ * DOC: Flags of DEVBUF_WAIT
+ *
+ * DEVBUF_WAIT_READ, DEVBUF_WAIT_WRITE
+ *	with @id: what the caller means to do, and so what must be over: writes,
+ *	before bytes are read; reads and writes, before they are written
+ */
+#define DEVBUF_WAIT_READ	(1U << 0)
+#define DEVBUF_WAIT_WRITE	(1U << 1)
+
+/** define DEVBUF_NO_DEADLINE - wait for as long as it takes */
+#define DEVBUF_NO_DEADLINE	(~0ULL)
+
+/**
+ * struct devbuf_wait - DEVBUF_WAIT: until queued work is over
+ * @size: bytes of this struct
+ * @flags: DEVBUF_WAIT_* bits: at least one with an @id, none without
+ * @id: a base or a view that is allocated (-ENODATA), or zero to wait for
+ *	@in_fences only. Needs the right to read.
+ * @offset: bytes from the beginning of @id
+ * @nbytes: bytes of the range, not zero with an @id
+ * @deadline_ns: the end of the wait, in nanoseconds of CLOCK_MONOTONIC (of the
+ *	initial time namespace); zero,
+ *	or any time that has passed, asks and does not wait. DEVBUF_NO_DEADLINE,
+ *	or any number from 2^63 on, for none.
+ * @in_fences: address of an array of __s32: sync_files to wait for
+ * @nr_in_fences: its length, 0 to DEVBUF_MAX_IN_FENCES
+ * @pad: zero
+ * @cookie: as in struct devbuf_copy
+ * @out_error: zero, or the negative errno of the first of the fences waited for
+ *	that signalled one
+ * @out_pad: zero
+ *
+ * Waits for what is queued on the range when it begins: this driver's copies and
+ * other drivers' work on every dma-buf whose pages it touches; and for
+ * @in_fences. -ETIMEDOUT at the deadline. Does not make bytes visible to the
+ * CPU: DEVBUF_SYNC does.
+ */
+struct devbuf_wait {
+	__u32 size;
+	__u32 flags;
+	__aligned_u64 id;
+	__aligned_u64 offset;
+	__aligned_u64 nbytes;
+	__aligned_u64 deadline_ns;
+	__aligned_u64 in_fences;
+	__u32 nr_in_fences;
+	__u32 pad;
+	__aligned_u64 cookie;
+	__s32 out_error;
 	__u32 out_pad;
+};
+
+/**
+ * DOC: Flags of DEVBUF_CANCEL
+ *
+ * DEVBUF_CANCEL_ALL
+ *	every queued command of this context; @cookie must be zero
+ */
+#define DEVBUF_CANCEL_ALL	(1U << 0)
+
+/**
+ * struct devbuf_cancel - DEVBUF_CANCEL: give up queued commands
+ * @size: bytes of this struct
+ * @flags: DEVBUF_CANCEL_* bits
+ * @cookie: of the commands, which were queued in this context; not zero
+ * @out_count: how many were cancelled
+ * @out_pad: zero
+ *
+ * A copy that has not begun never will; one that has begun stops at the next
+ * piece. Either ends with -ECANCELED, as its completion on a ring (at once, if
+ * it had not begun) and in its fence, which signals no earlier than what it was
+ * ordered after. A queued DEVBUF_WAIT ends with -ECANCELED. Commands that are
+ * over, or about to be, are not found: -ENOENT if there is nothing to cancel.
+ */
+struct devbuf_cancel {
+	__u32 size;
+	__u32 flags;
+	__aligned_u64 cookie;
+	__u32 out_count;
+	__u32 out_pad;
+};
+
+/**
+ * DOC: Commands by io_uring
+ *
+ * Every command can be issued as IORING_OP_URING_CMD on the context's file
+ * (DEVBUF_FEATURE_URING): sqe->cmd_op is the command's number as for ioctl, and
+ * sqe->cmd holds a struct devbuf_uring_cmd. The result is that of the ioctl, 0 or
+ * a negative errno, with these differences:
+ *
+ *  - The argument is copied once, when the command is issued; all memory that it
+ *    names, the argument included, must stay until the completion: that is when
+ *    the @out_* members are written. (With DEVBUF_ASYNC the completion says that
+ *    the copy is queued, and its fence when it is over.)
+ *  - Submitting does not wait for other work. (It may wait for a page of the
+ *    caller's that is not there, like every submission of direct I/O.) Copies
+ *    without DEVBUF_ASYNC are queued, in the order of submission, and are ordered
+ *    as "Asynchronous copies" says; they complete when they are over, not in any
+ *    order. Small ones, with nothing to wait for, are done at once. All other
+ *    commands, and all with IOSQE_ASYNC, are done by workers of the ring's, in no
+ *    particular order: who depends on it links them (IOSQE_IO_LINK).
+ *  - With IORING_URING_CMD_FIXED in sqe->uring_cmd_flags the caller's bytes of
+ *    DEVBUF_COPYIN and DEVBUF_COPYOUT, of all ranges, lie in the registered
+ *    buffer sqe->buf_index (-EFAULT), and are not pinned again. Other commands
+ *    refuse that flag (-EINVAL), and so do these with DEVBUF_ASYNC.
+ *  - IORING_OP_ASYNC_CANCEL does not reach these commands: see DEVBUF_CANCEL.
+ */
+
+/**
+ * struct devbuf_uring_cmd - what sqe->cmd holds
+ * @arg: address of the command's struct
+ * @pad: zero
+ */
+struct devbuf_uring_cmd {
+	__aligned_u64 arg;
+	__aligned_u64 pad;
 };
 
 #endif /* _UAPI_LINUX_DEVBUF_H */
