@@ -12,6 +12,7 @@
  * xarray allocates, and frees behind RCU, a chain of nodes for each lone one.
  * Whoever needs all handles walks a list of them.
  */
+#include <linux/hash.h>
 #include <linux/rculist.h>
 #include <linux/rhashtable.h>
 #include <linux/slab.h>
@@ -38,10 +39,25 @@ struct devbuf_handle {
 	struct rcu_head rcu;
 };
 
+/* Ids are our own numbers: nobody can choose them so that they collide. */
+static u32 devbuf_handle_hash(const void *id, u32 len, u32 seed)
+{
+	return hash_64(*(const u64 *)id ^ seed, 32);
+}
+
+static int devbuf_handle_compare(struct rhashtable_compare_arg *arg, const void *object)
+{
+	const struct devbuf_handle *handle = object;
+
+	return handle->id != *(const u64 *)arg->key;
+}
+
 static const struct rhashtable_params devbuf_handles_params = {
 	.key_len		= sizeof_field(struct devbuf_handle, id),
 	.key_offset		= offsetof(struct devbuf_handle, id),
 	.head_offset		= offsetof(struct devbuf_handle, node),
+	.hashfn			= devbuf_handle_hash,
+	.obj_cmpfn		= devbuf_handle_compare,
 	.min_size		= 16,
 	.automatic_shrinking	= true,
 };
