@@ -910,6 +910,35 @@ DEVBUF_API int devbuf_copy_at(struct devbuf *dst, size_t dst_offset, struct devb
 			      enum devbuf_copy_path *took);
 
 /**
+ * struct devbuf_transfer_piece - a copy of many
+ * @dst: where the bytes go; allocated if it is not
+ * @dst_offset: bytes from its beginning
+ * @src: where they come from; allocated if it is not
+ * @src_offset: bytes from its beginning
+ * @nbytes: how many, not zero, within both
+ */
+struct devbuf_transfer_piece {
+	struct devbuf *dst;
+	size_t dst_offset;
+	struct devbuf *src;
+	size_t src_offset;
+	size_t nbytes;
+};
+
+/**
+ * devbuf_copy_many - copy many pieces, one after the other
+ * @pieces: the pieces; all are checked before the first is copied
+ * @nr: how many, not zero
+ * @flags: as for devbuf_copy_at()
+ * @took: the worst of the paths that were taken; may be NULL
+ *
+ * Each is copied as by devbuf_copy_at(); the driver gets up to 1024 of them by
+ * one command. After a failure some may have been copied.
+ */
+DEVBUF_API int devbuf_copy_many(const struct devbuf_transfer_piece *pieces, size_t nr,
+				unsigned int flags, enum devbuf_copy_path *took);
+
+/**
  * struct devbuf_plan - how a copy would go
  * @size: bytes of this struct, set by the caller
  * @path: the path that devbuf_copy() would take; DEVBUF_VIA_NONE if none can

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* The connection to the driver: open, the ioctls, fork, the devices that there are. */
-#define _GNU_SOURCE /* MADV_WIPEONFORK */
+/* The connection to the driver: open, the ioctls, the devices that there are. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "driver.h"
@@ -48,35 +46,6 @@ int dbuf_command_copy(const struct connection *c, unsigned long command,
 	}
 }
 
-/* --- fork ------------------------------------------------------------------------------------- */
-
-static void mark_ours(struct connection *c)
-{
-	size_t nbytes = (size_t)sysconf(_SC_PAGESIZE);
-	void *page = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	c->pid = getpid();
-	if (page == MAP_FAILED)
-		return;
-	if (madvise(page, nbytes, MADV_WIPEONFORK)) {
-		munmap(page, nbytes);
-		return;
-	}
-	c->ours = page;
-	*c->ours = 1;
-}
-
-static void unmark_ours(struct connection *c)
-{
-	if (c->ours)
-		munmap(c->ours, (size_t)sysconf(_SC_PAGESIZE));
-}
-
-bool dbuf_connection_forked(const struct connection *c)
-{
-	return c->ours ? !*c->ours : c->pid != getpid();
-}
-
 /* --- open ------------------------------------------------------------------------------------- */
 
 static int open_node(const char *path)
@@ -113,6 +82,7 @@ static int get_info(struct connection *c, const char *path)
 		return dbuf_fail(-EPROTO, "the driver at %s has pages of %u bytes", path,
 				 info.out_page_size);
 	c->page_size = info.out_page_size;
+	c->features = info.out_features;
 	memcpy(c->instance, info.out_instance, sizeof(c->instance));
 	return 0;
 }
@@ -131,7 +101,7 @@ int dbuf_connection_open(const char *path, struct connection **out)
 		return rc;
 	}
 	pthread_mutex_init(&c->lock, NULL);
-	mark_ours(c);
+	dbuf_process_mark(&c->process);
 	rc = get_info(c, path);
 	if (rc) {
 		dbuf_connection_close(c);
@@ -141,12 +111,17 @@ int dbuf_connection_open(const char *path, struct connection **out)
 	return 0;
 }
 
+bool dbuf_connection_forked(const struct connection *c)
+{
+	return dbuf_process_forked(&c->process);
+}
+
 /* In the child of a fork this closes the child's descriptor, and nothing of the parent's. */
 void dbuf_connection_close(struct connection *c)
 {
 	if (!dbuf_connection_forked(c))
 		pthread_mutex_destroy(&c->lock);
-	unmark_ours(c);
+	dbuf_process_unmark(&c->process);
 	close(c->fd);
 	free(c->devices);
 	free(c);

@@ -318,22 +318,107 @@ int devbuf_copy(struct devbuf *dst, struct devbuf *src, enum devbuf_copy_path *t
 	return rc ? rc : copy(&j, took);
 }
 
-int devbuf_copy_at(struct devbuf *dst, size_t dst_offset, struct devbuf *src, size_t src_offset,
-		   size_t nbytes, unsigned int flags, enum devbuf_copy_path *took)
+int dbuf_check_piece(const struct devbuf_transfer_piece *p, unsigned int flags)
 {
-	struct job j = { dst, dst_offset, src, src_offset, nbytes, flags, DEVBUF_VIA_NONE };
 	int rc;
 
-	rc = check_pair(dst, src);
+	rc = check_pair(p->dst, p->src);
 	if (rc)
 		return rc;
 	if (flags & ~(DEVBUF_NO_BOUNCE | DEVBUF_NO_CPU))
 		return dbuf_fail(-EINVAL, "flags %#x are not made of DEVBUF_NO_*", flags);
-	rc = dbuf_range(dst, dst_offset, nbytes);
-	if (!rc)
-		rc = dbuf_range(src, src_offset, nbytes);
-	return rc ? rc : copy(&j, took);
+	rc = dbuf_range(p->dst, p->dst_offset, p->nbytes);
+	return rc ? rc : dbuf_range(p->src, p->src_offset, p->nbytes);
 }
+
+static int copy_piece(const struct devbuf_transfer_piece *p, unsigned int flags,
+		      enum devbuf_copy_path *took)
+{
+	struct job j = { p->dst,    p->dst_offset, p->src,         p->src_offset,
+			 p->nbytes, flags,         DEVBUF_VIA_NONE };
+
+	return copy(&j, took);
+}
+
+int devbuf_copy_at(struct devbuf *dst, size_t dst_offset, struct devbuf *src, size_t src_offset,
+		   size_t nbytes, unsigned int flags, enum devbuf_copy_path *took)
+{
+	const struct devbuf_transfer_piece p = { dst, dst_offset, src, src_offset, nbytes };
+	int rc = dbuf_check_piece(&p, flags);
+
+	return rc ? rc : copy_piece(&p, flags, took);
+}
+
+/* --- many ------------------------------------------------------------------------------------- */
+
+/* How many of the pieces one command of an allocator's can take; the first, at least. */
+static size_t one_command(const struct devbuf_transfer_piece *pieces, size_t nr)
+{
+	const struct devbuf *first = pieces->dst;
+	size_t n = 0;
+
+	if (!dbuf_backend(first)->transfer_many)
+		return 1;
+	while (n < nr && n < DBUF_TRANSFER_PIECES && alike(first, pieces[n].dst) &&
+	       alike(first, pieces[n].src))
+		n++;
+	return n ? n : 1;
+}
+
+/* Allocate what the pieces are of, try again, and take it back if that fails. */
+static int allocate_and_transfer(const struct devbuf_transfer_piece *pieces, size_t nr,
+				 unsigned int flags, enum devbuf_copy_path *took)
+{
+	struct made *made = calloc(2 * nr, sizeof(*made));
+	size_t n;
+	int rc = 0;
+
+	if (!made)
+		return dbuf_fail(-ENOMEM, "no memory for %zu pieces", nr);
+	for (n = 0; n < 2 * nr && !rc; n++)
+		rc = dbuf_ensure(n % 2 ? pieces[n / 2].dst : pieces[n / 2].src, &made[n]);
+	if (!rc)
+		rc = dbuf_backend(pieces->dst)->transfer_many(pieces, nr, flags, took);
+	while (rc && n--)
+		dbuf_undo(n % 2 ? pieces[n / 2].dst : pieces[n / 2].src, made[n]);
+	free(made);
+	return rc;
+}
+
+/* The first pieces, as many as go together. */
+static int copy_some(const struct devbuf_transfer_piece *p, size_t nr, unsigned int flags,
+		     enum devbuf_copy_path *took)
+{
+	int rc;
+
+	if (nr == 1)
+		return copy_piece(p, flags, took);
+	rc = dbuf_backend(p->dst)->transfer_many(p, nr, flags, took);
+	return rc == -ENODATA ? allocate_and_transfer(p, nr, flags, took) : rc;
+}
+
+int devbuf_copy_many(const struct devbuf_transfer_piece *pieces, size_t nr, unsigned int flags,
+		     enum devbuf_copy_path *took)
+{
+	enum devbuf_copy_path worst = DEVBUF_VIA_NONE, path;
+	int rc = 0;
+
+	if (!pieces || !nr)
+		return dbuf_fail(-EINVAL, "no pieces to copy");
+	for (size_t i = 0; i < nr && !rc; i++)
+		rc = dbuf_check_piece(&pieces[i], flags);
+	for (size_t done = 0, n; done < nr && !rc; done += n) {
+		n = one_command(pieces + done, nr - done);
+		rc = copy_some(pieces + done, n, flags, &path);
+		if (!rc && path > worst)
+			worst = path;
+	}
+	if (!rc && took)
+		*took = worst;
+	return rc;
+}
+
+/* --- plan ------------------------------------------------------------------------------------- */
 
 int devbuf_copy_plan(struct devbuf *dst, struct devbuf *src, struct devbuf_plan *out)
 {

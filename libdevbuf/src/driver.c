@@ -29,6 +29,7 @@ _Static_assert(DEVBUF_CPU_END == DEVBUF_SYNC_END, "");
 _Static_assert(DEVBUF_FD_WRITE == DEVBUF_EXPORT_WRITE, "");
 _Static_assert(DEVBUF_DEVICE_BYTES == DEVBUF_DEVICE_NAME_MAX, "");
 _Static_assert(DEVBUF_NAME_BYTES == DEVBUF_NAME_MAX, "");
+_Static_assert(DBUF_TRANSFER_PIECES == DEVBUF_MAX_RANGES, "");
 _Static_assert(sizeof(devbuf_dtype) == sizeof(__u32), "");
 
 int dbuf_driver_failed(int rc, const char *what, const struct devbuf *b)
@@ -94,6 +95,7 @@ const struct backend dbuf_driver_backend = {
 	.supports_transfer = driver_supports_transfer,
 	.transfers_any_device = true,
 	.transfer = dbuf_driver_transfer,
+	.transfer_many = dbuf_driver_transfer_many,
 	.plan = dbuf_driver_plan,
 	.addr = driver_addr,
 	.map = dbuf_driver_map,

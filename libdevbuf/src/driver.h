@@ -15,14 +15,10 @@ struct known_device {
 struct connection {
 	int fd;
 	size_t page_size;
+	uint64_t features; /* DEVBUF_FEATURE_* */
 	uint8_t instance[16];
 
-	/*
-	 * Not zero in the process that opened it: fork wipes the page. Where that cannot be had
-	 * (NULL), the process id tells.
-	 */
-	unsigned char *ours;
-	pid_t pid;
+	struct process_mark process; /* that opened it */
 
 	pthread_mutex_t lock; /* of what follows: the devices, as far as they are known */
 	struct known_device *devices;
@@ -81,11 +77,22 @@ int dbuf_driver_import(struct devbuf_allocator *a, int fd, struct devbuf **out);
 
 /* --- driver_copy.c ---------------------------------------------------------------------------- */
 
+/* The arguments of commands that copy; they point at the ranges. */
+void dbuf_fill_copy(struct devbuf_copy *copy, struct devbuf_copy_range *range,
+		    const struct devbuf *b, size_t offset, const void *memory, size_t nbytes);
+void dbuf_fill_range(struct devbuf_transfer_range *range,
+		     const struct devbuf_transfer_piece *piece);
+void dbuf_fill_transfer(struct devbuf_transfer *transfer,
+			const struct devbuf_transfer_range *ranges, size_t nr, unsigned int flags);
+enum devbuf_copy_path dbuf_path_from_uapi(__u32 path);
+
 int dbuf_driver_copyin(struct devbuf *b, size_t offset, const void *src, size_t nbytes);
 int dbuf_driver_copyout(struct devbuf *b, size_t offset, void *dst, size_t nbytes);
 int dbuf_driver_transfer(struct devbuf *dst, size_t dst_offset, struct devbuf *src,
 			 size_t src_offset, size_t nbytes, unsigned int flags,
 			 enum devbuf_copy_path *took);
+int dbuf_driver_transfer_many(const struct devbuf_transfer_piece *pieces, size_t nr,
+			      unsigned int flags, enum devbuf_copy_path *took);
 int dbuf_driver_plan(struct devbuf *dst, struct devbuf *src, struct devbuf_plan *out);
 int dbuf_driver_map(struct devbuf *b, int prot, struct mapping *m);
 void dbuf_driver_unmap(struct devbuf *b, struct mapping *m);

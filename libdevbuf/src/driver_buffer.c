@@ -121,7 +121,10 @@ int dbuf_driver_allocate(struct devbuf *b)
 	struct devbuf_allocate allocate = { .size = sizeof(allocate), .id = b->id };
 	int rc = dbuf_command(dbuf_connection(b), DEVBUF_ALLOCATE, &allocate);
 
-	return rc ? dbuf_driver_failed(rc, "allocate", b) : 0;
+	if (rc)
+		return dbuf_driver_failed(rc, "allocate", b);
+	atomic_store(&b->seen_allocated, true);
+	return 0;
 }
 
 int dbuf_driver_deallocate(struct devbuf *b)
@@ -129,7 +132,10 @@ int dbuf_driver_deallocate(struct devbuf *b)
 	struct devbuf_id deallocate = { .size = sizeof(deallocate), .id = b->id };
 	int rc = dbuf_command(dbuf_connection(b), DEVBUF_DEALLOCATE, &deallocate);
 
-	return rc ? dbuf_driver_failed(rc, "deallocate", b) : 0;
+	if (rc)
+		return dbuf_driver_failed(rc, "deallocate", b);
+	atomic_store(&b->seen_allocated, false);
+	return 0;
 }
 
 static int query(struct devbuf *b, struct devbuf_query *query)
@@ -150,6 +156,7 @@ int dbuf_driver_status(struct devbuf *b, struct devbuf_status *out)
 		return rc;
 	out->base_allocated = q.out_state & DEVBUF_STATE_BASE_ALLOCATED;
 	out->allocated = q.out_state & DEVBUF_STATE_ALLOCATED;
+	atomic_store(&b->seen_allocated, out->allocated);
 	out->read_only = q.out_state & DEVBUF_STATE_READ_ONLY;
 	out->device_gone = q.out_state & DEVBUF_STATE_DEVICE_GONE;
 	out->rights = q.out_rights &

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /* Bytes of the driver's buffers: copied, transferred, mapped. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "driver.h"
@@ -19,6 +20,22 @@ static int copy(struct devbuf *b, unsigned long nr, size_t offset, const void *m
 				 });
 }
 
+void dbuf_fill_copy(struct devbuf_copy *copy, struct devbuf_copy_range *range,
+		    const struct devbuf *b, size_t offset, const void *memory, size_t nbytes)
+{
+	*range = (struct devbuf_copy_range){
+		.id = b->id,
+		.offset = offset,
+		.user_addr = (uintptr_t)memory,
+		.nbytes = nbytes,
+	};
+	*copy = (struct devbuf_copy){
+		.size = sizeof(*copy),
+		.ranges = (uintptr_t)range,
+		.nr_ranges = 1,
+	};
+}
+
 int dbuf_driver_copyin(struct devbuf *b, size_t offset, const void *src, size_t nbytes)
 {
 	int rc = copy(b, DEVBUF_COPYIN, offset, src, nbytes);
@@ -34,7 +51,7 @@ int dbuf_driver_copyout(struct devbuf *b, size_t offset, void *dst, size_t nbyte
 }
 
 /* A path of a later driver's is some device's doing. */
-static enum devbuf_copy_path path_from_uapi(__u32 path)
+enum devbuf_copy_path dbuf_path_from_uapi(__u32 path)
 {
 	switch (path) {
 	case DEVBUF_PATH_NONE:
@@ -50,31 +67,71 @@ static enum devbuf_copy_path path_from_uapi(__u32 path)
 	}
 }
 
+void dbuf_fill_range(struct devbuf_transfer_range *range, const struct devbuf_transfer_piece *piece)
+{
+	*range = (struct devbuf_transfer_range){
+		.dst_id = piece->dst->id,
+		.dst_offset = piece->dst_offset,
+		.src_id = piece->src->id,
+		.src_offset = piece->src_offset,
+		.nbytes = piece->nbytes,
+	};
+}
+
+void dbuf_fill_transfer(struct devbuf_transfer *transfer,
+			const struct devbuf_transfer_range *ranges, size_t nr, unsigned int flags)
+{
+	*transfer = (struct devbuf_transfer){
+		.size = sizeof(*transfer),
+		.flags = flags & DEVBUF_NO_CPU ? DEVBUF_TRANSFER_NO_CPU : 0,
+		.ranges = (uintptr_t)ranges,
+		.nr_ranges = (__u32)nr,
+	};
+}
+
+static int transfer(const struct connection *c, const struct devbuf_transfer_range *ranges,
+		    size_t nr, unsigned int flags, enum devbuf_copy_path *took)
+{
+	struct devbuf_transfer transfer;
+	int rc;
+
+	dbuf_fill_transfer(&transfer, ranges, nr, flags);
+	rc = dbuf_command(c, DEVBUF_TRANSFER, &transfer);
+	if (!rc)
+		*took = dbuf_path_from_uapi(transfer.out_path);
+	return rc;
+}
+
 int dbuf_driver_transfer(struct devbuf *dst, size_t dst_offset, struct devbuf *src,
 			 size_t src_offset, size_t nbytes, unsigned int flags,
 			 enum devbuf_copy_path *took)
 {
-	struct devbuf_transfer_range range = {
-		.dst_id = dst->id,
-		.dst_offset = dst_offset,
-		.src_id = src->id,
-		.src_offset = src_offset,
-		.nbytes = nbytes,
-	};
-	struct devbuf_transfer transfer = {
-		.size = sizeof(transfer),
-		.flags = flags & DEVBUF_NO_CPU ? DEVBUF_TRANSFER_NO_CPU : 0,
-		.ranges = (uintptr_t)&range,
-		.nr_ranges = 1,
-	};
-	int rc = dbuf_command(dbuf_connection(dst), DEVBUF_TRANSFER, &transfer);
+	const struct devbuf_transfer_piece piece = { dst, dst_offset, src, src_offset, nbytes };
+	struct devbuf_transfer_range range;
+	int rc;
 
+	dbuf_fill_range(&range, &piece);
+	rc = transfer(dbuf_connection(dst), &range, 1, flags, took);
 	if (rc)
 		return dbuf_fail(
 			rc, "cannot transfer %zu bytes from %s %" PRIu64 " to %s %" PRIu64 ": %s",
 			nbytes, src->device, src->id, dst->device, dst->id, dbuf_reason(rc));
-	*took = path_from_uapi(transfer.out_path);
 	return 0;
+}
+
+int dbuf_driver_transfer_many(const struct devbuf_transfer_piece *pieces, size_t nr,
+			      unsigned int flags, enum devbuf_copy_path *took)
+{
+	struct devbuf_transfer_range *ranges = malloc(nr * sizeof(*ranges));
+	int rc;
+
+	if (!ranges)
+		return dbuf_fail(-ENOMEM, "no memory for %zu pieces", nr);
+	for (size_t i = 0; i < nr; i++)
+		dbuf_fill_range(&ranges[i], &pieces[i]);
+	rc = transfer(dbuf_connection(pieces->dst), ranges, nr, flags, took);
+	free(ranges);
+	return rc ? dbuf_fail(rc, "cannot transfer %zu pieces: %s", nr, dbuf_reason(rc)) : 0;
 }
 
 static const char *why_not(__u32 reason)
@@ -100,7 +157,7 @@ static void explain(const struct devbuf_path *path, struct devbuf_plan *out)
 
 	for (__u32 p = DEVBUF_PATH_PEER; p < end && p < DEVBUF_PATH_COUNT; p++) {
 		int length = snprintf(out->why + n, sizeof(out->why) - n, "%s%s: %s", n ? "; " : "",
-				      devbuf_copy_path_name(path_from_uapi(p)),
+				      devbuf_copy_path_name(dbuf_path_from_uapi(p)),
 				      why_not(path->out_reasons[p]));
 
 		if (length < 0 || (size_t)length >= sizeof(out->why) - n)
@@ -120,7 +177,7 @@ int dbuf_driver_plan(struct devbuf *dst, struct devbuf *src, struct devbuf_plan 
 
 	if (rc)
 		return dbuf_driver_failed(rc, "plan a copy to", dst);
-	out->path = path_from_uapi(path.out_path);
+	out->path = dbuf_path_from_uapi(path.out_path);
 	explain(&path, out);
 	return 0;
 }

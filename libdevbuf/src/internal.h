@@ -3,12 +3,13 @@
  * The map of the library. Read this first.
  *
  *	devbuf.h     ── public functions: allocator.c buffer.c share.c mapping.c transfer.c copy.c
- *	   │            check arguments, lock, and call down through
+ *	   │            queue.c check arguments, lock, and call down through
  *	struct backend
  *	   ├─ local.c     buffers whose state is kept here, in memory that hooks give
  *	   │    └─ hooks: the caller's own, host.c (this process's memory), lru.c (around others)
  *	   └─ driver.c    buffers whose state the driver keeps
- *	        └─ connection.c   the one place that calls ioctl()
+ *	        ├─ connection.c   the one place that calls ioctl()
+ *	        └─ queue_ring.c   the one place that has to do with io_uring
  *
  * Lifetimes. A buffer holds its allocator; a view holds its base; an LRU
  * allocator holds the one that it is over. A registry does not hold what is in
@@ -31,7 +32,8 @@
 
 #include "devbuf.h"
 
-#define DBUF_LOCAL_ID (UINT64_C(1) << 63)
+#define DBUF_LOCAL_ID   (UINT64_C(1) << 63)
+#define DBUF_OWN_COOKIE (UINT64_C(1) << 63) /* of the library's own commands */
 
 /* --- objects ---------------------------------------------------------------------------------- */
 
@@ -85,6 +87,7 @@ struct devbuf {
 	struct devbuf_spec spec;
 	char device[DEVBUF_DEVICE_BYTES];
 	uint64_t caps; /* driver.c: DEVBUF_CAN_* */
+	atomic_bool seen_allocated; /* driver.c: as far as is known here; see dbuf_ensure_cheap() */
 
 	atomic_size_t refs;
 	_Atomic int64_t uop_refcount; /* of a root */
@@ -138,6 +141,9 @@ struct backend {
 	int (*transfer)(struct devbuf *dst, size_t dst_offset, struct devbuf *src,
 			size_t src_offset, size_t nbytes, unsigned int flags,
 			enum devbuf_copy_path *took);
+	/* Optional: of buffers that are alike, up to DBUF_TRANSFER_PIECES, by one command. */
+	int (*transfer_many)(const struct devbuf_transfer_piece *pieces, size_t nr,
+			     unsigned int flags, enum devbuf_copy_path *took);
 	int (*plan)(struct devbuf *dst, struct devbuf *src, struct devbuf_plan *out);
 
 	/* Of a root. DBUF_ADDR_OF_MAPPING: it has no address but that of the CPU's mapping. */
@@ -152,6 +158,7 @@ struct backend {
 };
 
 #define DBUF_ADDR_OF_MAPPING 1
+#define DBUF_TRANSFER_PIECES 1024
 
 extern const struct backend dbuf_local_backend;
 extern const struct backend dbuf_driver_backend;
@@ -163,6 +170,21 @@ int dbuf_fail(int error, const char *format, ...) __attribute__((format(printf, 
 
 /* What a negative errno means here, to end a sentence. */
 const char *dbuf_reason(int error);
+
+/* --- process.c -------------------------------------------------------------------------------- */
+
+/*
+ * The process that made something. The page is zero in the child of a fork, which wipes it; where
+ * that cannot be had (NULL), the process id tells.
+ */
+struct process_mark {
+	unsigned char *page;
+	pid_t pid;
+};
+
+void dbuf_process_mark(struct process_mark *m);
+void dbuf_process_unmark(struct process_mark *m);
+bool dbuf_process_forked(const struct process_mark *m);
 
 /* --- spec.c ----------------------------------------------------------------------------------- */
 
@@ -211,6 +233,7 @@ struct made {
 };
 
 int dbuf_ensure(struct devbuf *b, struct made *made);
+int dbuf_ensure_cheap(struct devbuf *b, struct made *made); /* asks nobody what is known */
 void dbuf_undo(struct devbuf *b, struct made made);
 
 /* The one whose lock guards @b. A view without its base stands alone. */
@@ -247,6 +270,10 @@ void dbuf_unlock_data(struct devbuf *b);
 /* Host memory that a copy passes through, no more than DBUF_BOUNCE_NBYTES. */
 #define DBUF_BOUNCE_NBYTES ((size_t)1 << 20)
 void *dbuf_bounce_new(size_t nbytes, size_t *chunk);
+
+/* --- copy.c ----------------------------------------------------------------------------------- */
+
+int dbuf_check_piece(const struct devbuf_transfer_piece *p, unsigned int flags);
 
 /* --- local.c ---------------------------------------------------------------------------------- */
 
