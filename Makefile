@@ -95,7 +95,12 @@ sparse:
 	$(q)tests/check sparse
 
 # --- the library ------------------------------------------------------------------------------
+#
+# Queues need liburing. Its archive goes into the shared library, so that programs do not need it
+# where they run, and its symbols do not show. Programs with libdevbuf.a and a queue link it
+# themselves (Libs.private). LIBURING=-luring takes the shared one instead.
 
+LIBURING ?= -l:liburing.a
 lib_objs := $(patsubst libdevbuf/src/%.c,build/lib/%.o,$(wildcard libdevbuf/src/*.c))
 so := libdevbuf.so.$(VERSION)
 tools := $(patsubst libdevbuf/tools/%.c,build/tools/%,$(wildcard libdevbuf/tools/*.c))
@@ -113,7 +118,8 @@ build/lib/%.o: libdevbuf/src/%.c
 build/lib/$(so): $(lib_objs) libdevbuf/libdevbuf.map
 	@echo '  LINK    $@'
 	$(q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -pthread -Wl,-soname,libdevbuf.so.$(SOVERSION) \
-		-Wl,--version-script=libdevbuf/libdevbuf.map -Wl,--no-undefined -o $@ $(lib_objs)
+		-Wl,--version-script=libdevbuf/libdevbuf.map -Wl,--no-undefined \
+		-Wl,--exclude-libs,liburing.a -o $@ $(lib_objs) $(LIBURING)
 	$(q)ln -sf $(so) build/lib/libdevbuf.so.$(SOVERSION) && ln -sf $(so) build/lib/libdevbuf.so
 
 build/lib/libdevbuf.a: $(lib_objs)
@@ -134,7 +140,7 @@ build/$(1)/%.o: libdevbuf/$(1)/%.c
 	$(q)$$(CC) $$(CPPFLAGS) $$(CFLAGS) $$(cflags) -Wpedantic -c -o $$@ $$<
 build/$(1)/%: build/$(1)/%.o build/lib/libdevbuf.a
 	@echo '  LINK    $$@'
-	$(q)$$(CC) $$(CFLAGS) $$(LDFLAGS) -pthread -o $$@ $$^ $$(LDLIBS)
+	$(q)$$(CC) $$(CFLAGS) $$(LDFLAGS) -pthread -o $$@ $$^ $$(LDLIBS) $$(LIBURING)
 endef
 $(foreach d,tools examples,$(eval $(call program,$(d))))
 
@@ -179,7 +185,7 @@ build/san/unit/%.o: tests/unit/%.c | $(harness)
 	@echo '  CC      $@'
 	$(q)$(CC) $(CPPFLAGS) $(CFLAGS) $(test_cflags) $(san_cflags) -c -o $@ $<
 build/unit/%: build/san/unit/%.o $(call common_obj,unit,san) $(lib_objs:build/lib/%=build/unit/lib/%)
-	$(q)$(CC) $(CFLAGS) $(LDFLAGS) $(san_cflags) -pthread -o $@ $^
+	$(q)$(CC) $(CFLAGS) $(LDFLAGS) $(san_cflags) -pthread -o $@ $^ $(LIBURING)
 
 check-unit: $(unit_tests)
 	$(q)tests/check unit

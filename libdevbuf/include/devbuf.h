@@ -44,6 +44,9 @@ extern "C" {
  *	EBADF       not an open file
  *	EFAULT      a pointer of the caller leads nowhere
  *	EINTR       a signal ended the command
+ *	ETIMEDOUT   a deadline passed
+ *	ECANCELED   the work was cancelled before it was done
+ *	EAGAIN      the queue is full (struct devbuf_queue)
  *	EIO         the device, or a hook of the caller's, failed
  *	EPROTO      another ABI than this library's (devbuf_driver_open())
  *	E2BIG       a struct is newer than the library and uses what it adds
@@ -72,10 +75,12 @@ extern "C" {
  * Threads
  *	Every function may be called from any thread at any time, as long as
  *	the caller holds a reference on what it passes in. Two threads on one
- *	buffer are ordered by the driver, and by a lock for other buffers. No
- *	function blocks, except for memory, for the copying itself, for the lock
- *	just named, and, on the driver, for work that other drivers have queued
- *	on exports of the buffer (devbuf_sync() and all that copies).
+ *	buffer are ordered by the driver, and by a lock for other buffers. A
+ *	queue is used by one thread at a time. No function blocks, except for
+ *	memory, for the copying itself, for the lock just named, and, on the
+ *	driver, for work that other drivers or queues have queued on the bytes
+ *	(devbuf_sync() and all that copies and is not asynchronous); and those
+ *	that say that they wait.
  *
  * fork
  *	The child of a fork cannot use the parent's driver buffers: every
@@ -1072,6 +1077,215 @@ DEVBUF_API int devbuf_sync(struct devbuf *b, size_t offset, size_t nbytes, unsig
  * -EOPNOTSUPP when the device cannot; -EMFILE; -ENOMEM.
  */
 DEVBUF_API int devbuf_export(struct devbuf *b, int flags, int *fd, size_t *offset);
+
+/* --- Queues ----------------------------------------------------------------------------------- */
+
+/* A deadline that never comes. */
+#define DEVBUF_FOREVER UINT64_MAX
+
+/**
+ * DOC: Queues
+ *
+ * A queue takes copies, begins them together, and tells of each when it is
+ * over: ::
+ *
+ *	struct devbuf_completion done[2];
+ *	size_t nr;
+ *
+ *	devbuf_queue_create(allocator, 64, &queue);
+ *	devbuf_queue_copyin(queue, a, 0, bytes, nbytes, 1);
+ *	devbuf_queue_transfer(queue, b, 0, a, 0, nbytes, 0, 2);
+ *	devbuf_queue_wait(queue, 2, DEVBUF_FOREVER, done, 2, &nr);
+ *
+ * Operations of one queue, and of all queues on one driver, that touch the same
+ * bytes of a buffer take effect in the order in which they were submitted, if
+ * one of them writes. Others run and complete in any order. The caller's memory
+ * is not looked at: what one operation writes there, another may read only when
+ * the first has completed.
+ *
+ * On the driver a queue is an io_uring, and its operations run while the caller
+ * does something else. Where there is none (buffers of other allocators; a
+ * kernel that lacks io_uring, or forbids it to this process), the queue obeys
+ * the same rules, but devbuf_queue_submit() itself does the work, in order.
+ * devbuf_queue_is_async() tells.
+ *
+ * What is wrong with the arguments of an operation is told when it is queued.
+ * What goes wrong later, the state of buffers and rights included, is the result
+ * of its completion, and has no words in devbuf_last_error().
+ *
+ * The caller's memory must stay until the completion; buffers are referenced,
+ * and may be released at once. An operation takes one of the queue's places
+ * from the moment it is queued until devbuf_queue_wait() has told of it; without
+ * a free place queueing gives -EAGAIN. Queueing allocates no memory of the
+ * process's, except for devbuf_queue_transfer_many().
+ *
+ * A queue is used by one thread at a time. When the thread that submitted an
+ * operation ends before that is over, it may be cancelled. The child of a fork
+ * cannot use its parent's queues, not even of the host allocator (-EPERM); it
+ * can destroy them.
+ */
+struct devbuf_queue;
+
+/**
+ * struct devbuf_completion - what became of an operation
+ * @cookie: the number that it was queued with
+ * @done_nbytes: bytes that were copied; on failure, as far as that is known
+ * @result: 0 or a negative errno: those of devbuf_copyin_at(),
+ *	devbuf_copyout_at() and devbuf_copy_at(), and -ECANCELED
+ * @path: the path that was taken, the worst if there were several;
+ *	DEVBUF_VIA_NONE where it is not known
+ */
+struct devbuf_completion {
+	uint64_t cookie;
+	uint64_t done_nbytes;
+	int result;
+	enum devbuf_copy_path path;
+};
+
+/* Most operations that a queue can hold, and most pieces of one operation. */
+#define DEVBUF_QUEUE_DEPTH_MAX  4096U
+#define DEVBUF_QUEUE_PIECES_MAX 1024U
+
+/**
+ * devbuf_queue_create - a queue for copies of buffers
+ * @a: the allocator of those buffers; a reference on it is taken. An LRU
+ *	allocator and what it is over count as one.
+ * @depth: operations that it can hold, 1 to DEVBUF_QUEUE_DEPTH_MAX
+ * @out: the queue; ended by devbuf_queue_destroy()
+ *
+ * -ENOMEM; -EMFILE.
+ */
+DEVBUF_API int devbuf_queue_create(struct devbuf_allocator *a, unsigned int depth,
+				   struct devbuf_queue **out);
+
+/**
+ * devbuf_queue_destroy - end a queue
+ * @q: a queue, or NULL
+ *
+ * What was not submitted is dropped; what was is cancelled, and waited for. No
+ * completion is told of.
+ */
+DEVBUF_API void devbuf_queue_destroy(struct devbuf_queue *q);
+
+/**
+ * devbuf_queue_is_async - whether operations run on their own
+ * @q: a queue
+ *
+ * When false, devbuf_queue_submit() does their work.
+ */
+DEVBUF_API bool devbuf_queue_is_async(const struct devbuf_queue *q);
+
+/**
+ * devbuf_queue_copyin - queue the filling of a part of a buffer
+ * @q: a queue
+ * @dst: a buffer of the queue's allocator; it must be allocated when the
+ *	operation is submitted
+ * @dst_offset: bytes from its beginning
+ * @src: the bytes; they stay, and stay the same, until the completion
+ * @nbytes: how many, not zero, within the buffer
+ * @cookie: any number, for the completion
+ *
+ * -EAGAIN; -EOVERFLOW.
+ */
+DEVBUF_API int devbuf_queue_copyin(struct devbuf_queue *q, struct devbuf *dst, size_t dst_offset,
+				   const void *src, size_t nbytes, uint64_t cookie);
+
+/**
+ * devbuf_queue_copyout - queue the reading of a part of a buffer
+ * @q: a queue
+ * @src: a buffer of the queue's allocator; it must be allocated when the
+ *	operation is submitted
+ * @src_offset: bytes from its beginning
+ * @dst: where the bytes go; it stays until the completion
+ * @nbytes: how many, not zero, within the buffer
+ * @cookie: any number, for the completion
+ *
+ * -EAGAIN; -EOVERFLOW.
+ */
+DEVBUF_API int devbuf_queue_copyout(struct devbuf_queue *q, struct devbuf *src, size_t src_offset,
+				    void *dst, size_t nbytes, uint64_t cookie);
+
+/**
+ * devbuf_queue_transfer - queue a copy from buffer to buffer
+ * @q: a queue
+ * @dst: where the bytes go, a buffer of the queue's allocator; allocated, now,
+ *	if it is not
+ * @dst_offset: bytes from its beginning
+ * @src: where they come from, likewise
+ * @src_offset: bytes from its beginning
+ * @nbytes: how many, not zero, within both
+ * @flags: as for devbuf_copy_at()
+ * @cookie: any number, for the completion
+ *
+ * -EAGAIN; -EOVERFLOW; what devbuf_allocate() gives.
+ */
+DEVBUF_API int devbuf_queue_transfer(struct devbuf_queue *q, struct devbuf *dst, size_t dst_offset,
+				     struct devbuf *src, size_t src_offset, size_t nbytes,
+				     unsigned int flags, uint64_t cookie);
+
+/**
+ * devbuf_queue_transfer_many - queue many copies as one operation
+ * @q: a queue
+ * @pieces: the pieces, copied one after the other; the array is the caller's
+ *	again when the function returns
+ * @nr: how many, 1 to DEVBUF_QUEUE_PIECES_MAX
+ * @flags: as for devbuf_copy_at()
+ * @cookie: any number, for the one completion
+ *
+ * As devbuf_queue_transfer(); -ENOMEM.
+ */
+DEVBUF_API int devbuf_queue_transfer_many(struct devbuf_queue *q,
+					  const struct devbuf_transfer_piece *pieces, size_t nr,
+					  unsigned int flags, uint64_t cookie);
+
+/**
+ * devbuf_queue_submit - begin what was queued
+ * @q: a queue
+ *
+ * Does not wait, if the queue is asynchronous. -ENOMEM: not all were begun;
+ * those that were not stay queued.
+ */
+DEVBUF_API int devbuf_queue_submit(struct devbuf_queue *q);
+
+/**
+ * devbuf_queue_wait - begin what was queued, and wait for completions
+ * @q: a queue
+ * @min: how many to wait for; no more than the queue holds operations (they
+ *	would never come). Zero does not wait.
+ * @deadline_ns: when to stop waiting, in nanoseconds of CLOCK_MONOTONIC.
+ *	DEVBUF_FOREVER for never; 0, or any time that has passed, does not wait.
+ * @out: an array for the completions
+ * @max: its length; not zero, not less than @min
+ * @nr: how many there are in it now
+ *
+ * At the deadline it gives what there is, which may be fewer than @min;
+ * -ETIMEDOUT when there is nothing. Signals do not end the wait: who must react
+ * to them waits for devbuf_queue_fd() by poll(). -ENOMEM.
+ */
+DEVBUF_API int devbuf_queue_wait(struct devbuf_queue *q, size_t min, uint64_t deadline_ns,
+				 struct devbuf_completion *out, size_t max, size_t *nr);
+
+/**
+ * devbuf_queue_cancel - give operations up
+ * @q: a queue
+ * @cookie: that of the operations
+ * @count: how many were cancelled; may be NULL
+ *
+ * Those that were not submitted never run; those that were, stop as soon as they
+ * can. All of them complete, with -ECANCELED, once submitted. -ENOENT when there
+ * is nothing to cancel: no such operation, or it is over, or about to be.
+ */
+DEVBUF_API int devbuf_queue_cancel(struct devbuf_queue *q, uint64_t cookie, size_t *count);
+
+/**
+ * devbuf_queue_fd - a file descriptor for poll(2) and its like
+ * @q: a queue; negative (-EINVAL) for NULL
+ *
+ * Readable as long as there are completions to take by devbuf_queue_wait(). It
+ * is the queue's: it is only to be polled, and goes with it. A poll of an
+ * asynchronous queue may be interrupted (EINTR) when an operation completes.
+ */
+DEVBUF_API int devbuf_queue_fd(const struct devbuf_queue *q);
 
 #ifdef __cplusplus
 }

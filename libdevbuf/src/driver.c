@@ -30,6 +30,7 @@ _Static_assert(DEVBUF_FD_WRITE == DEVBUF_EXPORT_WRITE, "");
 _Static_assert(DEVBUF_DEVICE_BYTES == DEVBUF_DEVICE_NAME_MAX, "");
 _Static_assert(DEVBUF_NAME_BYTES == DEVBUF_NAME_MAX, "");
 _Static_assert(DBUF_TRANSFER_PIECES == DEVBUF_MAX_RANGES, "");
+_Static_assert(DEVBUF_QUEUE_PIECES_MAX == DEVBUF_MAX_RANGES, "");
 _Static_assert(sizeof(devbuf_dtype) == sizeof(__u32), "");
 
 int dbuf_driver_failed(int rc, const char *what, const struct devbuf *b)

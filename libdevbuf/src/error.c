@@ -56,6 +56,7 @@ static const struct {
 	{ -EFAULT, "a pointer leads nowhere" },
 	{ -EINTR, "a signal ended it" },
 	{ -ETIMEDOUT, "a deadline passed" },
+	{ -EAGAIN, "the queue is full" },
 	{ -EIO, "the device failed" },
 	{ -ECANCELED, "it was cancelled" },
 	{ -ENOTTY, "the driver does not know the command" },
