@@ -1078,10 +1078,136 @@ DEVBUF_API int devbuf_sync(struct devbuf *b, size_t offset, size_t nbytes, unsig
  */
 DEVBUF_API int devbuf_export(struct devbuf *b, int flags, int *fd, size_t *offset);
 
-/* --- Queues ----------------------------------------------------------------------------------- */
+/* --- Copies that are over later --------------------------------------------------------------- */
 
 /* A deadline that never comes. */
-#define DEVBUF_FOREVER UINT64_MAX
+#define DEVBUF_FOREVER    UINT64_MAX
+
+/* Most fences that one copy waits for. */
+#define DEVBUF_FENCES_MAX 64U
+
+/*
+ * Flag of struct devbuf_async: nothing orders the copy, neither after what was
+ * queued before it, nor what is queued later after it, but the fences given.
+ */
+#define DEVBUF_UNORDERED  (1U << 0)
+
+/**
+ * struct devbuf_async - what a copy that is over later comes after, and how that is told
+ * @size: bytes of this struct, as struct devbuf_spec has it
+ * @flags: DEVBUF_UNORDERED, or 0
+ * @nr_in_fences: length of @in_fences, at most DEVBUF_FENCES_MAX
+ * @in_fences: sync_files (of a driver's, say of a GPU's) that the copy begins
+ *	after. When one of them signals an error the copy is not done, and has
+ *	that error.
+ * @out_fence: becomes a sync_file of the caller's to close, close-on-exec, that
+ *	signals when the copy is over, with its error if it failed: poll(2) waits
+ *	for it, and other drivers take it as a fence. NULL for none.
+ * @cookie: a number below 2^63, by which devbuf_cancel() finds the copy; 0 for
+ *	none
+ */
+struct devbuf_async {
+	size_t size;
+	unsigned int flags;
+	unsigned int nr_in_fences;
+	const int *in_fences;
+	int *out_fence;
+	uint64_t cookie;
+};
+
+#define DEVBUF_ASYNC_INIT                                        \
+	{                                                        \
+		sizeof(struct devbuf_async), 0, 0, NULL, NULL, 0 \
+	}
+
+/**
+ * devbuf_copyin_async - begin to fill a part of the buffer
+ * @b: a buffer that is allocated (-ENODATA)
+ * @offset: bytes from its beginning
+ * @src: the bytes; they stay the same until the copy is over
+ * @nbytes: how many, not zero, within the buffer
+ * @how: fences; NULL for none
+ *
+ * Arguments, rights and state are checked at once, as by devbuf_copyin_at().
+ * What goes wrong later is the error of @how's out_fence, and of devbuf_wait().
+ *
+ * The copy comes after everything that was queued before it, by anybody, and
+ * writes what it touches or reads what it writes: other copies, byte by byte,
+ * and other drivers' work on exports of the buffer; they come after it
+ * likewise. Functions that copy at once, devbuf_sync() and devbuf_wait() wait
+ * for it. It holds the memory: the buffer may be released meanwhile. The pages
+ * of @src are pinned, and count against RLIMIT_MEMLOCK (-ENOMEM).
+ *
+ * Only the driver queues copies: on other allocators it is done, and over, when
+ * the function returns, and fences are -EOPNOTSUPP. -EBADF, or -EINVAL, for an
+ * in_fence that is none; -EOVERFLOW; -EMFILE.
+ */
+DEVBUF_API int devbuf_copyin_async(struct devbuf *b, size_t offset, const void *src, size_t nbytes,
+				   const struct devbuf_async *how);
+
+/**
+ * devbuf_copyout_async - begin to read a part of the buffer
+ * @b: a buffer that is allocated (-ENODATA)
+ * @offset: bytes from its beginning
+ * @dst: where the bytes go; it stays until the copy is over
+ * @nbytes: how many, not zero, within the buffer
+ * @how: fences; NULL for none
+ *
+ * As devbuf_copyin_async().
+ */
+DEVBUF_API int devbuf_copyout_async(struct devbuf *b, size_t offset, void *dst, size_t nbytes,
+				    const struct devbuf_async *how);
+
+/**
+ * devbuf_transfer_async - begin to copy a part of a buffer
+ * @dst: where the bytes go; allocated, now, if it is not
+ * @dst_offset: bytes from its beginning
+ * @src: where they come from; allocated, now, if it is not
+ * @src_offset: bytes from its beginning
+ * @nbytes: how many, not zero, within both
+ * @flags: as for devbuf_copy_at()
+ * @how: fences; NULL for none
+ *
+ * As devbuf_copyin_async(). Between buffers that are not of one connection to
+ * the driver the copy is done at once, as by devbuf_copy_at().
+ */
+DEVBUF_API int devbuf_transfer_async(struct devbuf *dst, size_t dst_offset, struct devbuf *src,
+				     size_t src_offset, size_t nbytes, unsigned int flags,
+				     const struct devbuf_async *how);
+
+/**
+ * devbuf_wait - wait for what was queued on a part of the buffer
+ * @b: a buffer that is allocated (-ENODATA)
+ * @offset: bytes from its beginning
+ * @nbytes: how many, not zero, within the buffer
+ * @flags: what the caller means to do: DEVBUF_CPU_READ waits for writes,
+ *	DEVBUF_CPU_WRITE for reads as well; one or both
+ * @deadline_ns: when to stop waiting, in nanoseconds of CLOCK_MONOTONIC.
+ *	DEVBUF_FOREVER for never; 0, or any time that has passed, does not wait.
+ * @fence_error: 0, or the negative errno of the first copy, or work of another
+ *	driver's, that failed; may be NULL
+ *
+ * Waits for copies, and for other drivers' work on exports of the buffer, but
+ * not for what is queued while it waits. -ETIMEDOUT at the deadline;
+ * -EACCES without the right to read; -EOVERFLOW. Signals do not end the wait.
+ * Before an access through a mapping devbuf_sync() is needed all the same.
+ */
+DEVBUF_API int devbuf_wait(struct devbuf *b, size_t offset, size_t nbytes, unsigned int flags,
+			   uint64_t deadline_ns, int *fence_error);
+
+/**
+ * devbuf_cancel - give copies up
+ * @a: the allocator of their buffers
+ * @cookie: of struct devbuf_async; not zero, below 2^63
+ * @count: how many were cancelled; may be NULL
+ *
+ * A copy that has not begun never will, and one that has begun stops as soon as
+ * it can; -ECANCELED is the error of their fences. -ENOENT when there is nothing
+ * to cancel: no such copy, or it is over, or about to be.
+ */
+DEVBUF_API int devbuf_cancel(struct devbuf_allocator *a, uint64_t cookie, size_t *count);
+
+/* --- Queues ----------------------------------------------------------------------------------- */
 
 /**
  * DOC: Queues
@@ -1286,6 +1412,100 @@ DEVBUF_API int devbuf_queue_cancel(struct devbuf_queue *q, uint64_t cookie, size
  * asynchronous queue may be interrupted (EINTR) when an operation completes.
  */
 DEVBUF_API int devbuf_queue_fd(const struct devbuf_queue *q);
+
+/* --- On a ring of the caller's ---------------------------------------------------------------- */
+
+struct io_uring_sqe;
+
+/**
+ * struct devbuf_operation - what the driver reads and writes of one entry of a ring
+ * @reserved: the library's
+ *
+ * The caller's memory, without anything to initialise or to release.
+ */
+struct devbuf_operation {
+	uint64_t reserved[24];
+};
+
+/**
+ * devbuf_prepare_copyin - fill an entry of the caller's own io_uring
+ * @sqe: the entry, of 64 bytes; its user_data is left alone, everything else
+ *	is written
+ * @op: memory for the operation
+ * @dst: a buffer of the driver's
+ * @dst_offset: bytes from its beginning
+ * @src: the bytes
+ * @nbytes: how many, not zero, within the buffer
+ * @how: what it comes after, and its cookie; an out_fence is refused: the
+ *	completion tells instead. NULL for nothing.
+ *
+ * For programs that have a ring already: ::
+ *
+ *	sqe = io_uring_get_sqe(&ring);
+ *	devbuf_prepare_copyin(sqe, &op, b, 0, bytes, nbytes, NULL);
+ *	io_uring_sqe_set_data(sqe, &op);
+ *	io_uring_submit(&ring);
+ *
+ * The result in the completion is that of the copy, as in struct
+ * devbuf_completion. Until then @sqe's memory, @op, @src, @dst, its allocator
+ * and the array of fences must stay. Order is that of devbuf_copyin_async().
+ * IORING_OP_ASYNC_CANCEL does not reach these operations; devbuf_cancel() does.
+ *
+ * If @src lies in a registered buffer of the ring, it need not be pinned: set
+ * IORING_URING_CMD_FIXED in sqe->uring_cmd_flags, and sqe->buf_index, after this
+ * call. Flags like IOSQE_IO_LINK go to sqe->flags, likewise.
+ *
+ * -EOPNOTSUPP for other allocators, and for kernels on which the driver has no
+ * commands by io_uring; nothing was prepared then. -EOVERFLOW.
+ */
+DEVBUF_API int devbuf_prepare_copyin(struct io_uring_sqe *sqe, struct devbuf_operation *op,
+				     struct devbuf *dst, size_t dst_offset, const void *src,
+				     size_t nbytes, const struct devbuf_async *how);
+
+/**
+ * devbuf_prepare_copyout - fill an entry of the caller's own io_uring
+ * @sqe: the entry
+ * @op: memory for the operation
+ * @src: a buffer of the driver's
+ * @src_offset: bytes from its beginning
+ * @dst: where the bytes go
+ * @nbytes: how many, not zero, within the buffer
+ * @how: as for devbuf_prepare_copyin()
+ *
+ * As devbuf_prepare_copyin().
+ */
+DEVBUF_API int devbuf_prepare_copyout(struct io_uring_sqe *sqe, struct devbuf_operation *op,
+				      struct devbuf *src, size_t src_offset, void *dst,
+				      size_t nbytes, const struct devbuf_async *how);
+
+/**
+ * devbuf_prepare_transfer - fill an entry of the caller's own io_uring
+ * @sqe: the entry
+ * @op: memory for the operation
+ * @dst: where the bytes go; allocated, now, if it is not
+ * @dst_offset: bytes from its beginning
+ * @src: where they come from, a buffer of the same connection to the driver;
+ *	allocated, now, if it is not
+ * @src_offset: bytes from its beginning
+ * @nbytes: how many, not zero, within both
+ * @flags: as for devbuf_copy_at()
+ * @how: as for devbuf_prepare_copyin()
+ *
+ * As devbuf_prepare_copyin(); IORING_URING_CMD_FIXED does not apply.
+ */
+DEVBUF_API int devbuf_prepare_transfer(struct io_uring_sqe *sqe, struct devbuf_operation *op,
+				       struct devbuf *dst, size_t dst_offset, struct devbuf *src,
+				       size_t src_offset, size_t nbytes, unsigned int flags,
+				       const struct devbuf_async *how);
+
+/**
+ * devbuf_operation_done - how far a prepared operation came, and which way
+ * @op: an operation that has completed
+ * @done_nbytes: bytes that were copied; may be NULL
+ * @path: the path that was taken; may be NULL
+ */
+DEVBUF_API int devbuf_operation_done(const struct devbuf_operation *op, uint64_t *done_nbytes,
+				     enum devbuf_copy_path *path);
 
 #ifdef __cplusplus
 }

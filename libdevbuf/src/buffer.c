@@ -415,13 +415,6 @@ int dbuf_ensure(struct devbuf *b, struct made *made)
 	return 0;
 }
 
-/* What is known may be out of date, when another process is the owner: the driver has the last word. */
-int dbuf_ensure_cheap(struct devbuf *b, struct made *made)
-{
-	*made = (struct made){ false, false };
-	return atomic_load(&b->seen_allocated) ? 0 : dbuf_ensure(b, made);
-}
-
 /* The words of the failure that led here stay: only another failure would replace them. */
 void dbuf_undo(struct devbuf *b, struct made made)
 {

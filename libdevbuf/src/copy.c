@@ -47,20 +47,20 @@ static void unlock_both(struct devbuf *a, struct devbuf *b)
 
 /* --- the allocator's own transfer ------------------------------------------------------------- */
 
-static bool alike(const struct devbuf *dst, const struct devbuf *src)
+bool dbuf_alike(const struct devbuf *dst, const struct devbuf *src)
 {
 	return dbuf_backend(dst) == dbuf_backend(src) && dbuf_backend(dst)->alike(dst, src);
 }
 
 bool devbuf_supports_transfer(const struct devbuf *dst, const struct devbuf *src)
 {
-	return dst && src && alike(dst, src) && dbuf_backend(dst)->supports_transfer(dst) &&
+	return dst && src && dbuf_alike(dst, src) && dbuf_backend(dst)->supports_transfer(dst) &&
 	       dbuf_same_prefix(dst->device, src->device);
 }
 
 static bool can_transfer(const struct job *j)
 {
-	if (alike(j->dst, j->src) && dbuf_backend(j->dst)->transfers_any_device)
+	if (dbuf_alike(j->dst, j->src) && dbuf_backend(j->dst)->transfers_any_device)
 		return true;
 	return devbuf_supports_transfer(j->dst, j->src);
 }
@@ -113,7 +113,7 @@ static int run_direct(struct job *j)
 /* What keeps allocators' own ways from being taken. */
 static void why_no_transfer(const struct job *j, struct devbuf_plan *plan)
 {
-	if (alike(j->dst, j->src))
+	if (dbuf_alike(j->dst, j->src))
 		snprintf(plan->why, sizeof(plan->why), "device: no transfer from %s to %s",
 			 j->src->device, j->dst->device);
 	else
@@ -331,6 +331,35 @@ int dbuf_check_piece(const struct devbuf_transfer_piece *p, unsigned int flags)
 	return rc ? rc : dbuf_range(p->src, p->src_offset, p->nbytes);
 }
 
+/*
+ * What was seen may be out of date, when another process owns the buffer: then the driver has the
+ * last word.
+ */
+static int ensure(struct devbuf *b, struct made *made)
+{
+	*made = (struct made){ false, false };
+	return atomic_load(&b->seen_allocated) ? 0 : dbuf_ensure(b, made);
+}
+
+int dbuf_ensure_piece(const struct devbuf_transfer_piece *p, struct made_piece *made)
+{
+	int rc;
+
+	rc = ensure(p->src, &made->src);
+	if (rc)
+		return rc;
+	rc = ensure(p->dst, &made->dst);
+	if (rc)
+		dbuf_undo(p->src, made->src);
+	return rc;
+}
+
+void dbuf_undo_piece(const struct devbuf_transfer_piece *p, struct made_piece made)
+{
+	dbuf_undo(p->dst, made.dst);
+	dbuf_undo(p->src, made.src);
+}
+
 static int copy_piece(const struct devbuf_transfer_piece *p, unsigned int flags,
 		      enum devbuf_copy_path *took)
 {
@@ -359,8 +388,8 @@ static size_t one_command(const struct devbuf_transfer_piece *pieces, size_t nr)
 
 	if (!dbuf_backend(first)->transfer_many)
 		return 1;
-	while (n < nr && n < DBUF_TRANSFER_PIECES && alike(first, pieces[n].dst) &&
-	       alike(first, pieces[n].src))
+	while (n < nr && n < DBUF_TRANSFER_PIECES && dbuf_alike(first, pieces[n].dst) &&
+	       dbuf_alike(first, pieces[n].src))
 		n++;
 	return n ? n : 1;
 }

@@ -26,6 +26,11 @@ _Static_assert(DEVBUF_MAY_MANAGE == DEVBUF_RIGHT_MANAGE, "");
 _Static_assert(DEVBUF_CPU_READ == DEVBUF_SYNC_READ, "");
 _Static_assert(DEVBUF_CPU_WRITE == DEVBUF_SYNC_WRITE, "");
 _Static_assert(DEVBUF_CPU_END == DEVBUF_SYNC_END, "");
+_Static_assert(DEVBUF_CPU_READ == DEVBUF_WAIT_READ, "");
+_Static_assert(DEVBUF_CPU_WRITE == DEVBUF_WAIT_WRITE, "");
+_Static_assert(DEVBUF_FOREVER == DEVBUF_NO_DEADLINE, "");
+_Static_assert(DEVBUF_FENCES_MAX == DEVBUF_MAX_IN_FENCES, "");
+_Static_assert(sizeof(int) == sizeof(__s32), "");
 _Static_assert(DEVBUF_FD_WRITE == DEVBUF_EXPORT_WRITE, "");
 _Static_assert(DEVBUF_DEVICE_BYTES == DEVBUF_DEVICE_NAME_MAX, "");
 _Static_assert(DEVBUF_NAME_BYTES == DEVBUF_NAME_MAX, "");
@@ -98,6 +103,11 @@ const struct backend dbuf_driver_backend = {
 	.transfer = dbuf_driver_transfer,
 	.transfer_many = dbuf_driver_transfer_many,
 	.plan = dbuf_driver_plan,
+	.copyin_async = dbuf_driver_copyin_async,
+	.copyout_async = dbuf_driver_copyout_async,
+	.transfer_async = dbuf_driver_transfer_async,
+	.wait = dbuf_driver_wait,
+	.cancel = dbuf_driver_cancel,
 	.addr = driver_addr,
 	.map = dbuf_driver_map,
 	.unmap = dbuf_driver_unmap,

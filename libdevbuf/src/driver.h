@@ -98,4 +98,28 @@ int dbuf_driver_map(struct devbuf *b, int prot, struct mapping *m);
 void dbuf_driver_unmap(struct devbuf *b, struct mapping *m);
 int dbuf_driver_sync(struct devbuf *b, size_t offset, size_t nbytes, unsigned int flags);
 
+/* --- driver_async.c --------------------------------------------------------------------------- */
+
+/* What @how says, but not DEVBUF_ASYNC and the out_fence, which are for ioctl() only. */
+void dbuf_fill_copy_order(struct devbuf_copy *copy, const struct devbuf_async *how);
+void dbuf_fill_transfer_order(struct devbuf_transfer *transfer, const struct devbuf_async *how);
+
+int dbuf_driver_copyin_async(struct devbuf *b, size_t offset, const void *src, size_t nbytes,
+			     const struct devbuf_async *how);
+int dbuf_driver_copyout_async(struct devbuf *b, size_t offset, void *dst, size_t nbytes,
+			      const struct devbuf_async *how);
+int dbuf_driver_transfer_async(const struct devbuf_transfer_piece *p, unsigned int flags,
+			       const struct devbuf_async *how);
+int dbuf_driver_wait(struct devbuf *b, size_t offset, size_t nbytes, unsigned int flags,
+		     uint64_t deadline_ns, int *fence_error);
+int dbuf_driver_cancel(struct devbuf_allocator *a, uint64_t cookie, size_t *count);
+
+/* --- uring.c ---------------------------------------------------------------------------------- */
+
+struct io_uring_sqe;
+
+/* A command of the driver's, on whichever ring; user_data stays as it is. */
+void dbuf_fill_entry(struct io_uring_sqe *sqe, const struct connection *c, unsigned long command,
+		     const void *argument);
+
 #endif /* DEVBUF_DRIVER_H */

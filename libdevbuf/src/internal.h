@@ -87,7 +87,7 @@ struct devbuf {
 	struct devbuf_spec spec;
 	char device[DEVBUF_DEVICE_BYTES];
 	uint64_t caps; /* driver.c: DEVBUF_CAN_* */
-	atomic_bool seen_allocated; /* driver.c: as far as is known here; see dbuf_ensure_cheap() */
+	atomic_bool seen_allocated; /* driver.c: as far as is known here; see dbuf_ensure_piece() */
 
 	atomic_size_t refs;
 	_Atomic int64_t uop_refcount; /* of a root */
@@ -145,6 +145,20 @@ struct backend {
 	int (*transfer_many)(const struct devbuf_transfer_piece *pieces, size_t nr,
 			     unsigned int flags, enum devbuf_copy_path *took);
 	int (*plan)(struct devbuf *dst, struct devbuf *src, struct devbuf_plan *out);
+
+	/*
+	 * Optional: copies that are over later, of buffers that are alike; without these they are
+	 * done at once. @how has been checked, and is not NULL.
+	 */
+	int (*copyin_async)(struct devbuf *b, size_t offset, const void *src, size_t nbytes,
+			    const struct devbuf_async *how);
+	int (*copyout_async)(struct devbuf *b, size_t offset, void *dst, size_t nbytes,
+			     const struct devbuf_async *how);
+	int (*transfer_async)(const struct devbuf_transfer_piece *p, unsigned int flags,
+			      const struct devbuf_async *how);
+	int (*wait)(struct devbuf *b, size_t offset, size_t nbytes, unsigned int flags,
+		    uint64_t deadline_ns, int *fence_error);
+	int (*cancel)(struct devbuf_allocator *a, uint64_t cookie, size_t *count);
 
 	/* Of a root. DBUF_ADDR_OF_MAPPING: it has no address but that of the CPU's mapping. */
 	int (*addr)(struct devbuf *root, uint64_t *out);
@@ -233,7 +247,6 @@ struct made {
 };
 
 int dbuf_ensure(struct devbuf *b, struct made *made);
-int dbuf_ensure_cheap(struct devbuf *b, struct made *made); /* asks nobody what is known */
 void dbuf_undo(struct devbuf *b, struct made made);
 
 /* The one whose lock guards @b. A view without its base stands alone. */
@@ -264,6 +277,7 @@ void dbuf_mapping_release(struct devbuf *b); /* of a buffer that nobody uses */
 
 /* --- transfer.c ------------------------------------------------------------------------------- */
 
+int dbuf_check_part(const struct devbuf *b, size_t offset, const void *memory, size_t nbytes);
 void dbuf_lock_data(struct devbuf *b);
 void dbuf_unlock_data(struct devbuf *b);
 
@@ -273,7 +287,20 @@ void *dbuf_bounce_new(size_t nbytes, size_t *chunk);
 
 /* --- copy.c ----------------------------------------------------------------------------------- */
 
+bool dbuf_alike(const struct devbuf *dst, const struct devbuf *src);
 int dbuf_check_piece(const struct devbuf_transfer_piece *p, unsigned int flags);
+
+/* Allocate both ends, if they are not; and take that back. Asks nobody for what is known. */
+struct made_piece {
+	struct made dst, src;
+};
+
+int dbuf_ensure_piece(const struct devbuf_transfer_piece *p, struct made_piece *made);
+void dbuf_undo_piece(const struct devbuf_transfer_piece *p, struct made_piece made);
+
+/* --- async.c ---------------------------------------------------------------------------------- */
+
+int dbuf_async_read(struct devbuf_async *to, const struct devbuf_async *from);
 
 /* --- local.c ---------------------------------------------------------------------------------- */
 

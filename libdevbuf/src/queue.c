@@ -364,14 +364,9 @@ static const struct operation_kind copyout_kind = {
 static int check_part(const struct devbuf_queue *q, const struct devbuf *b, size_t offset,
 		      const void *memory, size_t nbytes)
 {
-	int rc;
+	int rc = dbuf_queue_check(q, b);
 
-	rc = dbuf_queue_check(q, b);
-	if (rc)
-		return rc;
-	if (!memory)
-		return dbuf_fail(-EINVAL, "no memory to copy from or to");
-	return dbuf_range(b, offset, nbytes);
+	return rc ? rc : dbuf_check_part(b, offset, memory, nbytes);
 }
 
 int devbuf_queue_copyin(struct devbuf_queue *q, struct devbuf *dst, size_t dst_offset,
@@ -455,25 +450,12 @@ static int check_piece(const struct devbuf_queue *q, const struct devbuf_transfe
 	return rc ? rc : dbuf_check_piece(p, flags);
 }
 
-static int ensure_piece(const struct devbuf_transfer_piece *p)
-{
-	struct made made_src, made_dst;
-	int rc;
-
-	rc = dbuf_ensure_cheap(p->src, &made_src);
-	if (rc)
-		return rc;
-	rc = dbuf_ensure_cheap(p->dst, &made_dst);
-	if (rc)
-		dbuf_undo(p->src, made_src);
-	return rc;
-}
-
 int devbuf_queue_transfer(struct devbuf_queue *q, struct devbuf *dst, size_t dst_offset,
 			  struct devbuf *src, size_t src_offset, size_t nbytes, unsigned int flags,
 			  uint64_t cookie)
 {
 	const struct devbuf_transfer_piece piece = { dst, dst_offset, src, src_offset, nbytes };
+	struct made_piece made;
 	struct operation *o;
 	int rc;
 
@@ -483,7 +465,7 @@ int devbuf_queue_transfer(struct devbuf_queue *q, struct devbuf *dst, size_t dst
 	o = dbuf_queue_take(q, &transfer_kind, cookie);
 	if (!o)
 		return -EAGAIN;
-	rc = ensure_piece(&piece);
+	rc = dbuf_ensure_piece(&piece, &made);
 	if (rc) {
 		give_back(q, o);
 		return rc;
@@ -520,6 +502,7 @@ static struct many *new_many(const struct devbuf_transfer_piece *pieces, size_t 
 int devbuf_queue_transfer_many(struct devbuf_queue *q, const struct devbuf_transfer_piece *pieces,
 			       size_t nr, unsigned int flags, uint64_t cookie)
 {
+	struct made_piece made;
 	struct operation *o;
 	int rc;
 
@@ -539,7 +522,7 @@ int devbuf_queue_transfer_many(struct devbuf_queue *q, const struct devbuf_trans
 	o->many = new_many(pieces, nr);
 	rc = o->many ? 0 : -ENOMEM;
 	for (size_t i = 0; i < nr && !rc; i++)
-		rc = ensure_piece(&pieces[i]);
+		rc = dbuf_ensure_piece(&pieces[i], &made);
 	if (rc) {
 		release(q, o);
 		return rc;

@@ -16,29 +16,9 @@
 
 struct ring {
 	struct io_uring uring;
-	int fd; /* the connection's */
 };
 
-_Static_assert(sizeof(struct io_uring_sqe) - offsetof(struct io_uring_sqe, cmd) ==
-		       sizeof(struct devbuf_uring_cmd),
-	       "");
-
 /* --- commands --------------------------------------------------------------------------------- */
-
-/* A command of the driver's, on whichever ring. What is the ring's owner's stays: user_data. */
-static void fill_entry(struct io_uring_sqe *sqe, int fd, unsigned long command,
-		       const void *argument)
-{
-	const struct devbuf_uring_cmd cmd = { .arg = (uintptr_t)argument };
-	__u64 user_data = sqe->user_data;
-
-	memset(sqe, 0, sizeof(*sqe));
-	sqe->opcode = IORING_OP_URING_CMD;
-	sqe->fd = fd;
-	sqe->cmd_op = (__u32)command;
-	sqe->user_data = user_data;
-	memcpy((char *)sqe + offsetof(struct io_uring_sqe, cmd), &cmd, sizeof(cmd));
-}
 
 /*
  * By this the driver finds the operation to cancel. The caller's own cookies have a zero where
@@ -55,7 +35,7 @@ static void prepare_copy(struct operation *o, struct io_uring_sqe *sqe, unsigned
 	dbuf_fill_copy(&o->argument.copy, &o->range.copy, b, offset, o->memory, o->piece.nbytes);
 	o->command_cookie = command_cookie(o);
 	o->argument.copy.cookie = o->command_cookie;
-	fill_entry(sqe, dbuf_connection(b)->fd, command, &o->argument.copy);
+	dbuf_fill_entry(sqe, dbuf_connection(b), command, &o->argument.copy);
 }
 
 void dbuf_prepare_copyin(struct operation *o, struct io_uring_sqe *sqe)
@@ -87,7 +67,7 @@ void dbuf_prepare_transfer(struct operation *o, struct io_uring_sqe *sqe)
 	dbuf_fill_transfer(&o->argument.transfer, ranges, nr, o->flags);
 	o->command_cookie = command_cookie(o);
 	o->argument.transfer.cookie = o->command_cookie;
-	fill_entry(sqe, dbuf_connection(pieces->dst)->fd, DEVBUF_TRANSFER, &o->argument.transfer);
+	dbuf_fill_entry(sqe, dbuf_connection(pieces->dst), DEVBUF_TRANSFER, &o->argument.transfer);
 }
 
 bool dbuf_finish_transfer(struct operation *o, int res)

@@ -34,7 +34,7 @@ static int check_whole(const struct devbuf *b, const void *memory, size_t nbytes
 	return 0;
 }
 
-static int check_part(const struct devbuf *b, size_t offset, const void *memory, size_t nbytes)
+int dbuf_check_part(const struct devbuf *b, size_t offset, const void *memory, size_t nbytes)
 {
 	int rc;
 
@@ -82,14 +82,14 @@ int devbuf_copyout(struct devbuf *b, void *dst, size_t nbytes)
 
 int devbuf_copyin_at(struct devbuf *b, size_t offset, const void *src, size_t nbytes)
 {
-	int rc = check_part(b, offset, src, nbytes);
+	int rc = dbuf_check_part(b, offset, src, nbytes);
 
 	return rc ? rc : copyin(b, offset, src, nbytes);
 }
 
 int devbuf_copyout_at(struct devbuf *b, size_t offset, void *dst, size_t nbytes)
 {
-	int rc = check_part(b, offset, dst, nbytes);
+	int rc = dbuf_check_part(b, offset, dst, nbytes);
 
 	return rc ? rc : copyout(b, offset, dst, nbytes);
 }
