@@ -7,7 +7,9 @@ static int child_calls(struct devbuf_allocator *a, struct devbuf *b, int fd)
 	struct devbuf_device_props props = DEVBUF_DEVICE_PROPS_INIT;
 	struct devbuf_status s = DEVBUF_STATUS_INIT;
 	struct devbuf_plan plan = DEVBUF_PLAN_INIT;
+	struct devbuf_transfer_piece piece = { b, 0, b, 0, 1 };
 	struct devbuf_allocator *lru;
+	struct devbuf_queue *q;
 	char name[DEVBUF_NAME_BYTES];
 	struct devbuf *out;
 	uint64_t u = 0;
@@ -38,6 +40,7 @@ static int child_calls(struct devbuf_allocator *a, struct devbuf *b, int fd)
 		devbuf_read_file(b, 0, fd, 0, 1),
 		devbuf_copy(b, b, NULL),
 		devbuf_copy_at(b, 0, b, 0, 1, 0, NULL),
+		devbuf_copy_many(&piece, 1, 0, NULL),
 		devbuf_copy_plan(b, b, &plan),
 		devbuf_transfer(b, b, NULL),
 		devbuf_copy_between(b, b),
@@ -46,6 +49,13 @@ static int child_calls(struct devbuf_allocator *a, struct devbuf *b, int fd)
 		devbuf_unmap(b),
 		devbuf_sync(b, 0, 1, DEVBUF_CPU_READ),
 		devbuf_export(b, 0, &i, &n),
+		devbuf_copyin_async(b, 0, name, 1, NULL),
+		devbuf_copyout_async(b, 0, name, 1, NULL),
+		devbuf_transfer_async(b, 0, b, 0, 1, 0, NULL),
+		devbuf_wait(b, 0, 1, DEVBUF_CPU_READ, 0, NULL),
+		devbuf_cancel(a, 1, NULL),
+		devbuf_queue_create(a, 1, &q),
+		devbuf_prepare_copyin((void *)name, (void *)name, b, 0, name, 1, NULL),
 	};
 
 	for (i = 0; i < (int)ARRAY_SIZE(results); i++)

@@ -164,26 +164,38 @@ int madvise(void *addr, size_t length, int advice)
 
 /* --- what most tests begin with --------------------------------------------------------------- */
 
-static inline void expect_info(void)
+static inline void expect_info_with(__u64 features)
 {
 	struct devbuf_info info = { .size = sizeof(info) }, reply = info;
 
 	reply.out_abi_version = DEVBUF_ABI_VERSION;
+	reply.out_features = features;
 	reply.out_max_ranges = DEVBUF_MAX_RANGES;
 	reply.out_page_size = (__u32)sysconf(_SC_PAGESIZE);
 	memcpy(reply.out_instance, "instance of mock", 16);
 	expect(DEVBUF_INFO, &info, 0, &reply);
 }
 
-static inline int open_mock(struct devbuf_allocator **out)
+static inline void expect_info(void)
+{
+	expect_info_with(0);
+}
+
+/* Another connection, to a driver with these DEVBUF_FEATURE_* bits. */
+static inline int open_mock_with(__u64 features, struct devbuf_allocator **out)
 {
 	char path[32];
 
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", mock.node);
+	expect_info_with(features);
+	return devbuf_driver_open(path, out);
+}
+
+static inline int open_mock(struct devbuf_allocator **out)
+{
 	memset(&mock, 0, sizeof(mock));
 	mock.node = memfd_create("mock", MFD_CLOEXEC);
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", mock.node);
-	expect_info();
-	return devbuf_driver_open(path, out);
+	return open_mock_with(0, out);
 }
 
 static inline void expect_device(__u64 cursor, const char *name, __u64 caps)

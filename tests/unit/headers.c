@@ -14,6 +14,7 @@ static struct devbuf_spec spec = DEVBUF_SPEC_INIT;
 static struct devbuf_device_props props = DEVBUF_DEVICE_PROPS_INIT;
 static struct devbuf_status status = DEVBUF_STATUS_INIT;
 static struct devbuf_plan plan = DEVBUF_PLAN_INIT;
+static struct devbuf_async how = DEVBUF_ASYNC_INIT;
 
 TEST(both_headers)
 {
@@ -33,11 +34,14 @@ TEST(structs_begin_with_their_size_and_have_no_holes)
 	EXPECT_EQ(sizeof(struct devbuf_device_props), props.size);
 	EXPECT_EQ(sizeof(struct devbuf_status), status.size);
 	EXPECT_EQ(sizeof(struct devbuf_plan), plan.size);
+	EXPECT_EQ(sizeof(struct devbuf_async), how.size);
 	EXPECT_EQ(0, offsetof(struct devbuf_allocator_ops, size));
 	EXPECT_EQ(sizeof(size_t) + 5 + 3 + 4 + 4 + sizeof(void *) + sizeof(size_t),
 		  sizeof(struct devbuf_spec));
 	EXPECT_EQ(sizeof(size_t) + 32 + 4 * 8 + 4 + 4, sizeof(struct devbuf_device_props));
 	EXPECT_EQ(sizeof(size_t) + 4 + 4 + 8, sizeof(struct devbuf_status));
+	EXPECT_EQ(2 * sizeof(size_t) + 4 + 4 + sizeof(void *) + 8, sizeof(struct devbuf_async));
+	EXPECT_EQ(8 + 8 + 4 + 4, sizeof(struct devbuf_completion));
 	EXPECT_EQ(sizeof(size_t) + 4 + 500, sizeof(struct devbuf_plan));
 	EXPECT_EQ(-1, spec.numa_node);
 }
