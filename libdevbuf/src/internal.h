@@ -3,13 +3,14 @@
  * The map of the library. Read this first.
  *
  *	devbuf.h     ── public functions: allocator.c buffer.c share.c mapping.c transfer.c copy.c
- *	   │            queue.c check arguments, lock, and call down through
+ *	   │            async.c queue.c (queue.h is their map)
+ *	   │            check arguments, lock, and call down through
  *	struct backend
  *	   ├─ local.c     buffers whose state is kept here, in memory that hooks give
  *	   │    └─ hooks: the caller's own, host.c (this process's memory), lru.c (around others)
  *	   └─ driver.c    buffers whose state the driver keeps
  *	        ├─ connection.c   the one place that calls ioctl()
- *	        └─ queue_ring.c   the one place that has to do with io_uring
+ *	        └─ uring.c        the one place that makes commands for a ring
  *
  * Lifetimes. A buffer holds its allocator; a view holds its base; an LRU
  * allocator holds the one that it is over. A registry does not hold what is in

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * Queues from inside: queue.c, queue_ring.c, and the files with kinds of
- * operations.
+ * Queues from inside. Types of queues: queue_in_order.c, queue_ring.c. Kinds of
+ * operations: queue_copy.c.
  *
  *	devbuf_queue_copyin()      takes a place, fills in an operation, adds it
  *	devbuf_queue_submit()      in order: runs each; ring: prepares an entry of each
@@ -85,7 +85,7 @@ struct list {
 	struct operation **end;
 };
 
-/* How a queue works: in order (queue.c), or on a ring (queue_ring.c). */
+/* How a queue works. */
 struct queue_type {
 	int (*submit)(struct devbuf_queue *q);
 	/* Submits too. 0 with *nr completions, or an errno if there are none. */
@@ -109,6 +109,8 @@ struct devbuf_queue {
 
 /* --- queue.c: for functions that queue an operation ------------------------------------------- */
 
+int dbuf_queue_usable(const struct devbuf_queue *q); /* not NULL, not after fork */
+
 /* Whether @b can be in an operation of @q: 0, or an errno in words. */
 int dbuf_queue_check(const struct devbuf_queue *q, const struct devbuf *b);
 
@@ -119,16 +121,23 @@ struct operation *dbuf_queue_take(struct devbuf_queue *q, const struct operation
 /* It is complete, and comes after those that were added before. */
 void dbuf_queue_add(struct devbuf_queue *q, struct operation *o);
 
+/* It is over, or will not be added: let go of what it holds, and free its place. */
+void dbuf_queue_drop(struct devbuf_queue *q, struct operation *o);
+
 /* --- queue.c: for types of queues ------------------------------------------------------------- */
 
 struct operation *dbuf_list_pop(struct list *l);
 void dbuf_list_push(struct list *l, struct operation *o);
 
-/* Tell of it, let go of what it holds, and free its place. */
+/* Tell of it, and drop it. */
 void dbuf_queue_complete(struct devbuf_queue *q, struct operation *o,
 			 struct devbuf_completion *out);
 
 uint64_t dbuf_now_ns(void);
+
+/* --- queue_in_order.c ------------------------------------------------------------------------- */
+
+int dbuf_queue_in_order(struct devbuf_queue *q);
 
 /* --- queue_ring.c ----------------------------------------------------------------------------- */
 

@@ -183,37 +183,81 @@ static int ring_wait(struct devbuf_queue *q, size_t min, uint64_t deadline_ns,
 	return n ? 0 : rc;
 }
 
-static bool ring_cancel(struct devbuf_queue *q, struct operation *o)
+/* --- giving up -------------------------------------------------------------------------------- */
+
+static int cancel_once(const struct devbuf_queue *q, const struct operation *o)
 {
 	struct devbuf_cancel cancel = { .size = sizeof(cancel), .cookie = o->command_cookie };
 
 	if (!o->command_cookie || o->cancelled)
-		return false;
-	return !dbuf_command(dbuf_driver(q->allocator)->connection, DEVBUF_CANCEL, &cancel);
+		return -ENOENT;
+	return dbuf_command(dbuf_driver(q->allocator)->connection, DEVBUF_CANCEL, &cancel);
+}
+
+static bool is_over(struct devbuf_queue *q, const struct operation *o)
+{
+	struct io_uring_cqe *cqe;
+	unsigned int head;
+
+	io_uring_for_each_cqe(&q->ring->uring, head, cqe)
+	{
+		if (io_uring_cqe_get_data(cqe) == o)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * What cannot be begun without sleeping a worker of the kernel's begins; until it has, the driver
+ * does not know of the operation, just as if it were over. So ask again for a while.
+ */
+#define CANCEL_TRIES    50
+#define CANCEL_PAUSE_US 1000
+
+static bool ring_cancel(struct devbuf_queue *q, struct operation *o)
+{
+	for (int i = 0; i < CANCEL_TRIES; i++) {
+		if (!cancel_once(q, o))
+			return true;
+		if (!o->command_cookie || o->cancelled || is_over(q, o))
+			return false;
+		usleep(CANCEL_PAUSE_US);
+	}
+	return false;
+}
+
+/* Until nothing is left that was submitted. */
+static void cancel_and_wait(struct devbuf_queue *q)
+{
+	struct devbuf_completion ignored[16];
+	unsigned int left;
+	size_t n;
+
+	for (;;) {
+		left = 0;
+		for (unsigned int i = 0; i < q->depth; i++) {
+			if (q->operations[i].state != OPERATION_SUBMITTED)
+				continue;
+			cancel_once(q, &q->operations[i]);
+			left++;
+		}
+		if (!left)
+			return;
+		if (ring_wait(q, 1, dbuf_now_ns() + CANCEL_PAUSE_US * 1000, ignored, 16, &n))
+			usleep(CANCEL_PAUSE_US); /* whatever the reason: they must not live on */
+	}
 }
 
 /* In the child of a fork the ring's memory is not there; the parent goes on with it. */
 static void ring_destroy(struct devbuf_queue *q, bool forked)
 {
-	struct devbuf_completion ignored[16];
-	unsigned int nr_queued = 0;
-	size_t n;
-
 	if (forked) {
 		close(q->ring->uring.ring_fd);
-		free(q->ring);
-		return;
+	} else {
+		q->queued = (struct list){ .first = NULL, .end = &q->queued.first };
+		cancel_and_wait(q);
+		io_uring_queue_exit(&q->ring->uring);
 	}
-	for (unsigned int i = 0; i < q->depth; i++) {
-		if (q->operations[i].state == OPERATION_SUBMITTED)
-			ring_cancel(q, &q->operations[i]);
-		nr_queued += q->operations[i].state == OPERATION_QUEUED;
-	}
-	q->queued = (struct list){ .first = NULL, .end = &q->queued.first };
-	while (q->nr_used > nr_queued)
-		if (ring_wait(q, 1, DEVBUF_FOREVER, ignored, 16, &n))
-			break; /* the end of the ring will wait for them */
-	io_uring_queue_exit(&q->ring->uring);
 	free(q->ring);
 }
 

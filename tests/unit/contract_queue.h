@@ -628,6 +628,37 @@ TEST_F(contract, queue_order)
 	devbuf_unref(b);
 }
 
+/* The caller's pages come when they are touched, which must not put one operation behind another. */
+TEST_F(contract, queue_order_with_untouched_memory)
+{
+	size_t nbytes = 8 * self->page;
+	struct devbuf *a = new_filled(self->a, nbytes, 1), *b = new_filled(self->a, nbytes, 2);
+	struct devbuf_queue *q = new_queue(self->a, 8);
+	int fd = memfd_create("in", MFD_CLOEXEC);
+	char *bytes = malloc(nbytes), *in, *out;
+
+	for (unsigned int round = 3; round < 40; round++) {
+		fill_pattern(bytes, nbytes, round);
+		ASSERT_EQ(nbytes, pwrite(fd, bytes, nbytes, 0));
+		in = mmap(NULL, nbytes, PROT_READ, MAP_PRIVATE, fd, 0);
+		out = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			   0);
+		ASSERT_OK(devbuf_queue_copyin(q, a, 0, in, nbytes, 1));
+		ASSERT_OK(devbuf_queue_transfer(q, b, 0, a, 0, nbytes, 0, 2));
+		ASSERT_OK(devbuf_queue_copyout(q, b, 0, out, nbytes, 4));
+		ASSERT_OK(devbuf_queue_copyin(q, b, 0, bytes, 1, 8));
+		EXPECT_EQ(15, take(q, 4));
+		EXPECT_TRUE(is_pattern(out, nbytes, round));
+		munmap(in, nbytes);
+		munmap(out, nbytes);
+	}
+	free(bytes);
+	close(fd);
+	devbuf_queue_destroy(q);
+	devbuf_unref(b);
+	devbuf_unref(a);
+}
+
 static int child_queue(struct devbuf_queue *q, struct devbuf *b)
 {
 	struct devbuf_transfer_piece piece = { b, 0, b, 0, 1 };
