@@ -1239,8 +1239,9 @@ DEVBUF_API int devbuf_cancel(struct devbuf_allocator *a, uint64_t cookie, size_t
  * What goes wrong later, the state of buffers and rights included, is the result
  * of its completion, and has no words in devbuf_last_error().
  *
- * The caller's memory must stay until the completion; buffers are referenced,
- * and may be released at once. An operation takes one of the queue's places
+ * The caller's memory must stay until the completion; on the driver its pages
+ * are pinned until then, and count against RLIMIT_MEMLOCK (over it the result is
+ * -ENOMEM). Buffers are referenced, and may be released at once. An operation takes one of the queue's places
  * from the moment it is queued until devbuf_queue_wait() has told of it; without
  * a free place queueing gives -EAGAIN. Queueing allocates no memory of the
  * process's, except for devbuf_queue_transfer_many().

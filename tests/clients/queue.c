@@ -282,8 +282,8 @@ TEST_F(queue, copies_with_fences)
 TEST_F(queue, cancel_a_copy_that_waits)
 {
 	struct devbuf_async how = DEVBUF_ASYNC_INIT, after = DEVBUF_ASYNC_INIT;
-	int fence = -1, error = 0;
 	size_t count = 0;
+	int fence = -1;
 
 	how.cookie = 77;
 	how.out_fence = &fence;
@@ -300,7 +300,6 @@ TEST_F(queue, cancel_a_copy_that_waits)
 	EXPECT_EQ(0, devbuf_wait(self->idle, 0, 1, DEVBUF_CPU_READ, DEVBUF_FOREVER, NULL));
 	ASSERT_EQ(0, devbuf_copyout(self->idle, self->out, NBYTES));
 	EXPECT_NE(0, memcmp(self->in, self->out, NBYTES));
-	(void)error;
 	close(fence);
 }
 

@@ -127,6 +127,7 @@ static bool holds_zeros(struct devbuf *b)
 #include "contract_memory.h"
 #include "contract_copy.h"
 #include "contract_between.h"
+#include "contract_later.h"
 #include "contract_queue.h"
 #include "contract_map.h"
 #include "contract_threads.h"
