@@ -33,7 +33,7 @@ help:
 	@echo 'make check        every test: here, and in VMs with Debian'\''s 6.12 and 6.1 and a debugging kernel'
 	@echo 'make check-unit   only the tests that need no kernel; takes seconds'
 	@echo 'make vm           a shell in a VM with the driver loaded; KERNEL=6.1 or debug for another one'
-	@echo 'make bench        instruction counts of the main operations, beside other exporters'
+	@echo 'make bench        what the main operations cost, by instructions and by time, beside other exporters'
 	@echo 'make style        checkpatch for kernel/ and uapi/, clang-format for libdevbuf/'
 	@echo 'make sparse       the kernel code through sparse'
 	@echo 'make install      all but the tests; DESTDIR and PREFIX are honoured (install-lib, install-module)'
@@ -211,8 +211,15 @@ demo:
 	@echo 'The pictures: build/demo/frame.png and build/demo/swapped.png'
 
 # With -icount the guest's clock counts instructions, so the figures are those of any machine.
+# BENCH=TEXT: only those rows.
+bench_vm := tests/vm/run -t 900
+
 bench: build/tests/bench/bench
-	$(q)tests/vm/run -l bench -t 1200 -q '-icount shift=0,sleep=off -smp 1' -a mitigations=off -- $<
+	@echo '1 of 2: by instructions.'
+	$(q)$(bench_vm) -l bench -q '-icount shift=0,sleep=off -smp 1' \
+		-a mitigations=off -- $< "$(BENCH)"
+	@echo; echo '2 of 2: by time.'
+	$(q)$(bench_vm) -l bench-time -- $< "$(BENCH)"
 
 ifneq ($(wildcard Documentation/Makefile),)
 docs:

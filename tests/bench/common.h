@@ -44,9 +44,11 @@ struct operation {
 
 /* Does the clock count instructions (QEMU's -icount shift=0)? */
 bool clock_counts_instructions(void);
+/* Is the processor QEMU's translator, whose times say nothing of a real one's? */
+bool processor_is_emulated(void);
 /* After booting the kernel has work of its own: it tests its ciphers, say. */
 void await_idle_kernel(void);
-/* What one @run costs: the median of several batches, after it has become quiet. */
+/* What one @run costs: of several batches, after it has become quiet. */
 double measure(void (*run)(struct subject *subject), struct subject *subject);
 
 /* --- common_devbuf.c, common_peers.c ---------------------------------------------------------- */
