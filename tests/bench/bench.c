@@ -25,17 +25,29 @@ static const struct column {
 
 /* Rows of sizes end with a zero. */
 static const size_t any_size[] = { 4 * KIB, 0 };
+static const size_t small_size[] = { 64, 0 };
 static const size_t page_size[] = { 4 * KIB, 0 };
 static const size_t each_size[] = { 4 * KIB, MIB, 16 * MIB, 0 };
 static const size_t copy_size[] = { 64, 4 * KIB, MIB, 0 };
+static const size_t load_size[] = { 4 * KIB, MIB, 0 };
 
+/* What a row cannot do without. */
+enum need { NOTHING, IMPORTER, DISK, NR_NEEDS };
+
+static const char *have[NR_NEEDS] = { [NOTHING] = "" };
+
+/* A row without sizes is a heading. */
 static const struct row {
 	const char *name;
 	const size_t *sizes;
 	/* It clears or copies all of the bytes. */
 	bool bulk;
+	/* So many operations are done at a time, and the figure is for one of them; 0 is 1. */
+	unsigned int each_of;
+	enum need need;
 	const struct operation *by[NR_COLUMNS];
 } rows[] = {
+	{ .name = "Calls" },
 	{ .name = "system call (getppid)", .sizes = any_size, .by = { &on_devbuf.system_call } },
 	{ .name = "ioctl, unknown command",
 	  .sizes = any_size,
@@ -43,6 +55,7 @@ static const struct row {
 		  &on_udmabuf.unknown_command } },
 	{ .name = "INFO", .sizes = any_size, .by = { &on_devbuf.info } },
 	{ .name = "QUERY", .sizes = any_size, .by = { &on_devbuf.query } },
+	{ .name = "Buffers" },
 	{ .name = "create, allocate, destroy",
 	  .sizes = each_size,
 	  .bulk = true,
@@ -56,13 +69,19 @@ static const struct row {
 	{ .name = "view: create, allocate, destroy",
 	  .sizes = any_size,
 	  .by = { &on_devbuf.create_allocated_view } },
+	{ .name = "Sharing" },
 	{ .name = "export again, close", .sizes = any_size, .by = { &on_devbuf.export_again } },
+	{ .name = "attach, map, unmap, detach",
+	  .sizes = each_size,
+	  .need = IMPORTER,
+	  .by = { &on_devbuf.attach, &on_heap.attach, &on_udmabuf.attach } },
 	{ .name = "map, touch pages, unmap",
 	  .sizes = each_size,
 	  .by = { &on_devbuf.map, &on_heap.map, &on_udmabuf.map, &on_memfd.map } },
 	{ .name = "sync begin, end",
 	  .sizes = any_size,
 	  .by = { &on_devbuf.sync, &on_heap.sync, &on_udmabuf.sync } },
+	{ .name = "Copies" },
 	{ .name = "copy in",
 	  .sizes = copy_size,
 	  .bulk = true,
@@ -71,18 +90,71 @@ static const struct row {
 	  .sizes = copy_size,
 	  .bulk = true,
 	  .by = { [DEVBUF] = &on_devbuf.copyout, [MEMFD] = &on_memfd.read } },
+	{ .name = "transfer",
+	  .sizes = copy_size,
+	  .bulk = true,
+	  .by = { [DEVBUF] = &on_devbuf.transfer, [MEMFD] = &on_memfd.transfer } },
+	{ .name = "the same by copy out, copy in",
+	  .sizes = copy_size,
+	  .bulk = true,
+	  .by = { [DEVBUF] = &on_devbuf.bounce, [MEMFD] = &on_memfd.bounce } },
+	{ .name = "Small transfers; the figure is for one of 64" },
+	{ .name = "64 transfers: an ioctl each",
+	  .sizes = small_size,
+	  .each_of = BATCH,
+	  .by = { &batch_on_devbuf.ioctls } },
+	{ .name = "64 transfers: one ioctl",
+	  .sizes = small_size,
+	  .each_of = BATCH,
+	  .by = { &batch_on_devbuf.ranges } },
+	{ .name = "64 between views: an ioctl each",
+	  .sizes = small_size,
+	  .each_of = BATCH,
+	  .by = { &batch_on_devbuf.ioctls_views } },
+	{ .name = "64 between views: one ioctl",
+	  .sizes = small_size,
+	  .each_of = BATCH,
+	  .by = { &batch_on_devbuf.ranges_views } },
+	{ .name = "From a disk" },
+	{ .name = "direct read into the mapping",
+	  .sizes = load_size,
+	  .need = DISK,
+	  .by = { &on_devbuf.load_direct, &on_heap.load_direct, &on_udmabuf.load_direct,
+		  &on_memfd.load_direct } },
+	{ .name = "read() into the mapping",
+	  .sizes = load_size,
+	  .bulk = true,
+	  .need = DISK,
+	  .by = { &on_devbuf.load_into_mapping, &on_heap.load_into_mapping,
+		  &on_udmabuf.load_into_mapping, &on_memfd.load_into_mapping } },
+	{ .name = "direct read, then copy in",
+	  .sizes = load_size,
+	  .bulk = true,
+	  .need = DISK,
+	  .by = { [DEVBUF] = &on_devbuf.load_direct_copyin, [MEMFD] = &on_memfd.load_direct_write } },
+	{ .name = "read(), then copy in",
+	  .sizes = load_size,
+	  .bulk = true,
+	  .need = DISK,
+	  .by = { [DEVBUF] = &on_devbuf.load_copyin, [MEMFD] = &on_memfd.load_write } },
 };
 
-static void run_operation(const struct operation *operation, struct subject *subject)
+static void run_operation(const struct row *row, const struct operation *operation,
+			  struct subject *subject)
 {
-	double cost;
+	double cost = 0;
 
+	subject->refused = 0;
 	if (operation->begin)
 		operation->begin(subject);
-	cost = measure(operation->run, subject);
+	if (!subject->refused)
+		cost = measure(operation->run, subject) / (row->each_of ?: 1);
 	if (operation->end)
 		operation->end(subject);
-	printf(" %11.0f", cost);
+	if (subject->refused)
+		printf(" %11s", strerrorname_np(subject->refused));
+	else
+		printf(" %11.0f", cost);
 }
 
 static void print_row(const struct row *row, size_t nbytes, struct subject subjects[])
@@ -93,15 +165,26 @@ static void print_row(const struct row *row, size_t nbytes, struct subject subje
 	else
 		printf("%10s", "");
 	for (int i = 0; i < NR_COLUMNS; i++) {
-		if (!row->by[i] || subjects[i].device < 0) {
+		if (!row->by[i] || subjects[i].device < 0 || !have[row->need]) {
 			printf(" %11s", "-");
 			continue;
 		}
 		subjects[i].nbytes = nbytes;
-		run_operation(row->by[i], &subjects[i]);
+		run_operation(row, row->by[i], &subjects[i]);
+		fflush(stdout);
 	}
 	printf("\n");
 	fflush(stdout);
+}
+
+static void print_rows(const struct row *row, const char *wanted, struct subject subjects[])
+{
+	if (!row->sizes && !*wanted)
+		printf("\n%s\n", row->name);
+	if (!row->sizes || !strstr(row->name, wanted))
+		return;
+	for (const size_t *size = row->sizes; *size; size++)
+		print_row(row, *size, subjects);
 }
 
 static void print_head(void)
@@ -126,7 +209,8 @@ static void print_foot(const struct subject subjects[])
 	if (clock_counts_instructions())
 		printf(" One way to do so counts an instruction for each byte, another one\n"
 		       "for many: by these rows only the same way can be compared.");
-	printf("\n");
+	printf("\nAttached by: %s. Loaded from: %s.\n", have[IMPORTER] ?: "nothing here",
+	       have[DISK] ?: "nothing here");
 }
 
 /*
@@ -150,12 +234,12 @@ int main(int argc, char **argv)
 		columns[i].open(&subjects[i]);
 		subjects[i].bytes = new_bytes();
 	}
+	have[IMPORTER] = open_importer();
+	have[DISK] = open_disk();
 	await_idle_kernel();
 	print_head();
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		for (const size_t *size = rows[i].sizes; *size; size++)
-			if (strstr(rows[i].name, wanted))
-				print_row(&rows[i], *size, subjects);
+		print_rows(&rows[i], wanted, subjects);
 	print_foot(subjects);
 	return 0;
 }

@@ -127,6 +127,71 @@ static void copyout(struct subject *subject)
 	must(do_copyout(subject->device, subject->id, 0, subject->bytes, subject->nbytes));
 }
 
+/*
+ * Where the bytes begin in the second buffer. At the beginning both ends could have addresses of the
+ * same low bits: see new_bytes() in bench.c.
+ */
+#define SOURCE_OFFSET (90 * PAGE)
+
+static void begin_two(struct subject *subject)
+{
+	begin_allocated(subject);
+	subject->source_id = new_allocated(subject->device, SOURCE_OFFSET + subject->nbytes);
+}
+
+static void end_two(struct subject *subject)
+{
+	must(do_destroy(subject->device, subject->source_id));
+	end_allocated(subject);
+}
+
+static void transfer(struct subject *subject)
+{
+	must(do_transfer(subject->device, subject->id, 0, subject->source_id, SOURCE_OFFSET,
+			 subject->nbytes));
+}
+
+/* What a transfer saves: the same by way of the caller's memory. */
+static void bounce(struct subject *subject)
+{
+	must(do_copyout(subject->device, subject->source_id, SOURCE_OFFSET, subject->bytes,
+			subject->nbytes));
+	must(do_copyin(subject->device, subject->id, 0, subject->bytes, subject->nbytes));
+}
+
+/* --- from a disk ------------------------------------------------------------------------------ */
+
+static void begin_mapped(struct subject *subject)
+{
+	begin_allocated(subject);
+	subject->map =
+		new_mapping(subject->device, subject->id, subject->nbytes, PROT_READ | PROT_WRITE);
+}
+
+static void begin_direct(struct subject *subject)
+{
+	begin_mapped(subject);
+	try_direct_load(subject);
+}
+
+static void end_mapped(struct subject *subject)
+{
+	munmap(subject->map, subject->nbytes);
+	end_allocated(subject);
+}
+
+static void load_direct_copyin(struct subject *subject)
+{
+	load_direct(subject->bytes, subject->nbytes);
+	copyin(subject);
+}
+
+static void load_copyin(struct subject *subject)
+{
+	load_cached(subject->bytes, subject->nbytes);
+	copyin(subject);
+}
+
 /* --- all of them ------------------------------------------------------------------------------ */
 
 const struct devbuf_operations on_devbuf = {
@@ -144,4 +209,11 @@ const struct devbuf_operations on_devbuf = {
 	.sync = { begin_exported, sync_buffer, end_exported },
 	.copyin = { begin_allocated, copyin, end_allocated },
 	.copyout = { begin_allocated, copyout, end_allocated },
+	.attach = { begin_exported, attach_and_map, end_exported },
+	.transfer = { begin_two, transfer, end_two },
+	.bounce = { begin_two, bounce, end_two },
+	.load_into_mapping = { begin_mapped, load_map_cached, end_mapped },
+	.load_direct = { begin_direct, load_map_direct, end_mapped },
+	.load_direct_copyin = { begin_allocated, load_direct_copyin, end_allocated },
+	.load_copyin = { begin_allocated, load_copyin, end_allocated },
 };

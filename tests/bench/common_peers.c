@@ -21,14 +21,23 @@ static void unknown_command(struct subject *subject)
 	do_command(subject->device, _IO(DEVBUF_IOC_TYPE, 0xff), NULL);
 }
 
+static void begin_map(struct subject *subject)
+{
+	subject->map =
+		mmap(NULL, subject->nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, subject->buffer, 0);
+	must_libc(subject->map == MAP_FAILED ? -1 : 0);
+	touch_pages(subject->map, subject->nbytes);
+}
+
+static void end_map(struct subject *subject)
+{
+	munmap(subject->map, subject->nbytes);
+}
+
 static void map_buffer(struct subject *subject)
 {
-	void *map =
-		mmap(NULL, subject->nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, subject->buffer, 0);
-
-	must_libc(map == MAP_FAILED ? -1 : 0);
-	touch_pages(map, subject->nbytes);
-	munmap(map, subject->nbytes);
+	begin_map(subject);
+	end_map(subject);
 }
 
 static void sync_buffer(struct subject *subject)
@@ -43,6 +52,12 @@ static void sync_buffer(struct subject *subject)
 static void end_buffer(struct subject *subject)
 {
 	close(subject->buffer);
+}
+
+static void end_mapped(struct subject *subject)
+{
+	end_map(subject);
+	end_buffer(subject);
 }
 
 /* --- dma-heap --------------------------------------------------------------------------------- */
@@ -63,6 +78,18 @@ static void begin_heap(struct subject *subject)
 	subject->buffer = allocation.fd;
 }
 
+static void begin_mapped_heap(struct subject *subject)
+{
+	begin_heap(subject);
+	begin_map(subject);
+}
+
+static void begin_direct_heap(struct subject *subject)
+{
+	begin_mapped_heap(subject);
+	try_direct_load(subject);
+}
+
 static void allocate_heap(struct subject *subject)
 {
 	begin_heap(subject);
@@ -74,6 +101,9 @@ const struct dmabuf_operations on_heap = {
 	.create = { .run = allocate_heap },
 	.map = { begin_heap, map_buffer, end_buffer },
 	.sync = { begin_heap, sync_buffer, end_buffer },
+	.attach = { begin_heap, attach_and_map, end_buffer },
+	.load_into_mapping = { begin_mapped_heap, load_map_cached, end_mapped },
+	.load_direct = { begin_direct_heap, load_map_direct, end_mapped },
 };
 
 /* --- memfd ------------------------------------------------------------------------------------ */
@@ -112,11 +142,68 @@ static void read_memfd(struct subject *subject)
 	must_libc(pread(subject->buffer, subject->bytes, subject->nbytes, 0));
 }
 
+static void begin_two_memfds(struct subject *subject)
+{
+	begin_filled_memfd(subject);
+	subject->source = subject->buffer;
+	begin_filled_memfd(subject);
+}
+
+static void end_two_memfds(struct subject *subject)
+{
+	close(subject->source);
+	end_buffer(subject);
+}
+
+static void transfer_memfd(struct subject *subject)
+{
+	off_t from = 0, to = 0;
+
+	must_be(copy_file_range(subject->source, &from, subject->buffer, &to, subject->nbytes, 0) ==
+		(ssize_t)subject->nbytes);
+}
+
+static void bounce_memfd(struct subject *subject)
+{
+	must_libc(pread(subject->source, subject->bytes, subject->nbytes, 0));
+	write_memfd(subject);
+}
+
+static void begin_mapped_memfd(struct subject *subject)
+{
+	begin_filled_memfd(subject);
+	begin_map(subject);
+}
+
+static void begin_direct_memfd(struct subject *subject)
+{
+	begin_mapped_memfd(subject);
+	try_direct_load(subject);
+}
+
+static void load_direct_write(struct subject *subject)
+{
+	load_direct(subject->bytes, subject->nbytes);
+	write_memfd(subject);
+}
+
+static void load_write(struct subject *subject)
+{
+	load_cached(subject->bytes, subject->nbytes);
+	write_memfd(subject);
+}
+
 const struct memfd_operations on_memfd = {
 	.create = { .run = allocate_memfd },
 	.map = { begin_filled_memfd, map_buffer, end_buffer },
 	.write = { begin_filled_memfd, write_memfd, end_buffer },
 	.read = { begin_filled_memfd, read_memfd, end_buffer },
+	.transfer = { begin_two_memfds, transfer_memfd, end_two_memfds },
+	.bounce = { begin_two_memfds, bounce_memfd, end_two_memfds },
+	.load_into_mapping = { begin_mapped_memfd, load_map_cached, end_mapped },
+	.load_direct = { begin_direct_memfd, load_map_direct, end_mapped },
+	.load_direct_write = { begin_filled_memfd, load_direct_write, end_buffer },
+	.load_write = { begin_filled_memfd, load_write, end_buffer },
 };
 
 /* --- udmabuf ---------------------------------------------------------------------------------- */
@@ -140,6 +227,18 @@ static void begin_udmabuf(struct subject *subject)
 	close(memfd);
 }
 
+static void begin_mapped_udmabuf(struct subject *subject)
+{
+	begin_udmabuf(subject);
+	begin_map(subject);
+}
+
+static void begin_direct_udmabuf(struct subject *subject)
+{
+	begin_mapped_udmabuf(subject);
+	try_direct_load(subject);
+}
+
 static void create_udmabuf(struct subject *subject)
 {
 	begin_udmabuf(subject);
@@ -151,4 +250,7 @@ const struct dmabuf_operations on_udmabuf = {
 	.create = { .run = create_udmabuf },
 	.map = { begin_udmabuf, map_buffer, end_buffer },
 	.sync = { begin_udmabuf, sync_buffer, end_buffer },
+	.attach = { begin_udmabuf, attach_and_map, end_buffer },
+	.load_into_mapping = { begin_mapped_udmabuf, load_map_cached, end_mapped },
+	.load_direct = { begin_direct_udmabuf, load_map_direct, end_mapped },
 };
