@@ -213,7 +213,7 @@ demo:
 # With -icount the guest's clock counts instructions, so the figures are those of any machine. The
 # disk of that guest takes no time, for while it waits instructions pass that nobody executes.
 # BENCH=TEXT: only those rows.
-bench_vm := tests/vm/run -t 900 -m vgem
+bench_vm := tests/vm/run -t 900 -M 2G -m vgem
 
 bench: build/tests/bench/bench
 	@echo '1 of 2: by instructions.'

@@ -9,6 +9,7 @@
  *	common_peers.c		the same on dma-heap, udmabuf and memfd
  *	common_attach.c		a device at the other end of a dma-buf
  *	common_load.c		from a disk into a buffer
+ *	common_live.c		a second table: what changes when there are many objects
  */
 #ifndef DEVBUF_TESTS_BENCH_COMMON_H
 #define DEVBUF_TESTS_BENCH_COMMON_H
@@ -121,5 +122,9 @@ void load_cached(void *memory, size_t nbytes);
 /* The same into @subject->map. */
 void load_map_direct(struct subject *subject);
 void load_map_cached(struct subject *subject);
+
+/* --- common_live.c ---------------------------------------------------------------------------- */
+
+void print_live_objects(void);
 
 #endif
