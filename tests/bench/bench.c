@@ -32,7 +32,7 @@ static const size_t copy_size[] = { 64, 4 * KIB, MIB, 0 };
 static const size_t load_size[] = { 4 * KIB, MIB, 0 };
 
 /* What a row cannot do without. */
-enum need { NOTHING, IMPORTER, DISK, NR_NEEDS };
+enum need { NOTHING, IMPORTER, DISK, QUEUE, NR_NEEDS };
 
 static const char *have[NR_NEEDS] = { [NOTHING] = "" };
 
@@ -94,6 +94,11 @@ static const struct row {
 	  .sizes = copy_size,
 	  .bulk = true,
 	  .by = { [DEVBUF] = &on_devbuf.transfer, [MEMFD] = &on_memfd.transfer } },
+	{ .name = "the same queued, then WAIT",
+	  .sizes = copy_size,
+	  .bulk = true,
+	  .need = QUEUE,
+	  .by = { &on_devbuf.queue_transfer } },
 	{ .name = "the same by copy out, copy in",
 	  .sizes = copy_size,
 	  .bulk = true,
@@ -115,6 +120,26 @@ static const struct row {
 	  .sizes = small_size,
 	  .each_of = BATCH,
 	  .by = { &batch_on_devbuf.ranges_views } },
+	{ .name = "64 transfers: queued each, WAIT",
+	  .sizes = small_size,
+	  .each_of = BATCH,
+	  .need = QUEUE,
+	  .by = { &batch_on_devbuf.queued } },
+	{ .name = "64 times nothing on a ring",
+	  .sizes = any_size,
+	  .each_of = BATCH,
+	  .need = QUEUE,
+	  .by = { &batch_on_devbuf.ring_nothing } },
+	{ .name = "64 transfers: on a ring each",
+	  .sizes = small_size,
+	  .each_of = BATCH,
+	  .need = QUEUE,
+	  .by = { &batch_on_devbuf.ring } },
+	{ .name = "64 transfers: one on a ring",
+	  .sizes = small_size,
+	  .each_of = BATCH,
+	  .need = QUEUE,
+	  .by = { &batch_on_devbuf.ring_ranges } },
 	{ .name = "From a disk" },
 	{ .name = "direct read into the mapping",
 	  .sizes = load_size,
@@ -204,7 +229,9 @@ static void print_foot(const struct subject subjects[])
 {
 	for (int i = 0; i < NR_COLUMNS; i++)
 		if (subjects[i].device < 0)
-			printf("This kernel has no %s.\n", columns[i].name);
+			printf("\nThis kernel has no %s.", columns[i].name);
+	if (!have[QUEUE])
+		printf("\nThis driver queues nothing.");
 	printf("\n*: clears or copies all bytes.");
 	if (clock_counts_instructions())
 		printf(" One way to do so counts an instruction for each byte, another one\n"
@@ -236,6 +263,7 @@ int main(int argc, char **argv)
 	}
 	have[IMPORTER] = open_importer();
 	have[DISK] = open_disk();
+	have[QUEUE] = can_queue(&subjects[DEVBUF]) ? "" : NULL;
 	await_idle_kernel();
 	print_head();
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)

@@ -71,7 +71,7 @@ extern const struct devbuf_operations {
 	struct operation create_cold, create_warm, create_exported;
 	struct operation create_view, create_allocated_view;
 	struct operation export_again, attach, map, sync;
-	struct operation copyin, copyout, transfer, bounce;
+	struct operation copyin, copyout, transfer, queue_transfer, bounce;
 	struct operation load_into_mapping, load_direct, load_direct_copyin, load_copyin;
 } on_devbuf;
 
@@ -86,9 +86,14 @@ extern const struct memfd_operations {
 } on_memfd;
 
 void open_devbuf(struct subject *subject);
+/* Does it have asynchronous copies and commands by io_uring? */
+bool can_queue(const struct subject *subject);
 void open_heap(struct subject *subject);
 void open_udmabuf(struct subject *subject);
 void open_memfd(struct subject *subject);
+
+/* Until what is queued on the buffer is over, so that it might be written. */
+void wait_for_writes(int ctx, __u64 id, __u64 nbytes);
 
 /* Write to every page. */
 void touch_pages(void *map, size_t nbytes);
@@ -101,6 +106,7 @@ void touch_pages(void *map, size_t nbytes);
 /* Transfers of @nbytes between two buffers, and between as many views as there are ends. */
 extern const struct batch_operations {
 	struct operation ioctls, ioctls_views, ranges, ranges_views;
+	struct operation queued, ring_nothing, ring, ring_ranges;
 } batch_on_devbuf;
 
 /* --- common_attach.c -------------------------------------------------------------------------- */

@@ -7,6 +7,27 @@ void open_devbuf(struct subject *subject)
 	subject->device = open("/dev/devbuf", O_RDWR | O_CLOEXEC);
 }
 
+bool can_queue(const struct subject *subject)
+{
+	struct devbuf_info info = { .size = sizeof(info) };
+
+	return !do_command(subject->device, DEVBUF_INFO, &info) &&
+	       info.out_features & DEVBUF_FEATURE_URING;
+}
+
+void wait_for_writes(int ctx, __u64 id, __u64 nbytes)
+{
+	struct devbuf_wait wait = {
+		.size = sizeof(wait),
+		.flags = DEVBUF_WAIT_WRITE,
+		.id = id,
+		.nbytes = nbytes,
+		.deadline_ns = DEVBUF_NO_DEADLINE,
+	};
+
+	must(do_command(ctx, DEVBUF_WAIT, &wait));
+}
+
 /* --- what a command costs --------------------------------------------------------------------- */
 
 static void system_call(struct subject *subject)
@@ -151,6 +172,20 @@ static void transfer(struct subject *subject)
 			 subject->nbytes));
 }
 
+static void queue_transfer(struct subject *subject)
+{
+	const struct devbuf_transfer_range range = {
+		.dst_id = subject->id,
+		.src_id = subject->source_id,
+		.src_offset = SOURCE_OFFSET,
+		.nbytes = subject->nbytes,
+	};
+	struct devbuf_transfer transfer = { .flags = DEVBUF_ASYNC };
+
+	must(do_transfer_ranges(subject->device, &transfer, &range, 1));
+	wait_for_writes(subject->device, subject->id, subject->nbytes);
+}
+
 /* What a transfer saves: the same by way of the caller's memory. */
 static void bounce(struct subject *subject)
 {
@@ -211,6 +246,7 @@ const struct devbuf_operations on_devbuf = {
 	.copyout = { begin_allocated, copyout, end_allocated },
 	.attach = { begin_exported, attach_and_map, end_exported },
 	.transfer = { begin_two, transfer, end_two },
+	.queue_transfer = { begin_two, queue_transfer, end_two },
 	.bounce = { begin_two, bounce, end_two },
 	.load_into_mapping = { begin_mapped, load_map_cached, end_mapped },
 	.load_direct = { begin_direct, load_map_direct, end_mapped },
