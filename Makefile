@@ -96,9 +96,9 @@ sparse:
 
 # --- the library ------------------------------------------------------------------------------
 #
-# Queues need liburing. Its archive goes into the shared library, so that programs do not need it
-# where they run, and its symbols do not show. Programs with libdevbuf.a and a queue link it
-# themselves (Libs.private). LIBURING=-luring takes the shared one instead.
+# Queues and files need liburing. Its archive goes into the shared library, so that programs do not need it
+# where they run, and its symbols do not show. Programs with libdevbuf.a link it themselves
+# (Libs.private). LIBURING=-luring takes the shared one instead.
 
 LIBURING ?= -l:liburing.a
 lib_objs := $(patsubst libdevbuf/src/%.c,build/lib/%.o,$(wildcard libdevbuf/src/*.c))
@@ -180,12 +180,13 @@ build/tests/clients/vivid: build/examples/v4l2/camera.o
 build/unit/lib/%.o: libdevbuf/src/%.c
 	@mkdir -p $(@D)
 	$(q)$(CC) $(CPPFLAGS) $(CFLAGS) $(cflags) $(san_cflags) -c -o $@ $<
+# liburing's shared library, so that a test can put itself before it.
 build/san/unit/%.o: tests/unit/%.c | $(harness)
 	@mkdir -p $(@D)
 	@echo '  CC      $@'
 	$(q)$(CC) $(CPPFLAGS) $(CFLAGS) $(test_cflags) $(san_cflags) -c -o $@ $<
 build/unit/%: build/san/unit/%.o $(call common_obj,unit,san) $(lib_objs:build/lib/%=build/unit/lib/%)
-	$(q)$(CC) $(CFLAGS) $(LDFLAGS) $(san_cflags) -pthread -o $@ $^ $(LIBURING)
+	$(q)$(CC) $(CFLAGS) $(LDFLAGS) $(san_cflags) -pthread -o $@ $^ -luring
 
 check-unit: $(unit_tests)
 	$(q)tests/check unit

@@ -835,20 +835,105 @@ DEVBUF_API int devbuf_copyout_at(struct devbuf *b, size_t offset, void *dst, siz
  */
 DEVBUF_API int devbuf_as_bytes(struct devbuf *b, void **out, size_t *nbytes);
 
+/* --- Copying between a buffer and a file ------------------------------------------------------ */
+
+/* Flag of struct devbuf_file_io: never by direct I/O. */
+#define DEVBUF_FILE_BUFFERED (UINT64_C(1) << 0)
+
+/**
+ * struct devbuf_file_io - how to read or write a file, and how far it got
+ * @size: bytes of this struct, set by the caller
+ * @flags: DEVBUF_FILE_BUFFERED, for a file that is likely to be in the page
+ *	cache; or 0
+ * @progress: optional. Called now and then, and when the last byte went, by
+ *	the thread that called and with no lock held: @nbytes_done of @nbytes
+ *	bytes are done, all those before it included. It may use the buffer and
+ *	the file. When it returns what is not 0, the work stops, with
+ *	-ECANCELED.
+ * @user: handed to @progress
+ * @nbytes_done: written also on failure: so many bytes from the beginning of
+ *	the range were read or written, all of them. Those that follow may have
+ *	been, too.
+ * @nbytes_direct: written also on failure: of those, bytes that went directly
+ *	between the file's device and the buffer, and not through the page cache
+ *
+ * A member that the library writes need not be set before.
+ */
+struct devbuf_file_io {
+	size_t size;
+	uint64_t flags;
+	int (*progress)(void *user, size_t nbytes_done, size_t nbytes);
+	void *user;
+	size_t nbytes_done;
+	size_t nbytes_direct;
+};
+
+#define DEVBUF_FILE_IO_INIT                                        \
+	{                                                          \
+		sizeof(struct devbuf_file_io), 0, NULL, NULL, 0, 0 \
+	}
+
 /**
  * devbuf_read_file - fill a part of the buffer from a file
  * @b: a buffer that is allocated (-ENODATA)
  * @offset: bytes from its beginning
- * @fd: a file that can be read at an offset; its position stays
+ * @fd: a file that can be read at an offset (-EBADF, -ESPIPE). Its position and
+ *	its flags stay as they are, whether O_DIRECT is among them or not.
  * @file_offset: bytes from the beginning of the file
  * @nbytes: how many, not zero, within the buffer
+ * @io: how, and how far it got; NULL when nobody wants to know
  *
- * By the allocator's copy_from_disk hook, or else through a bounded piece of
- * host memory. -EINVAL when the file ends before; what was read is then in the
- * buffer. Otherwise as devbuf_copyin_at(), or what pread() gives.
+ * Returns 0 when all bytes were read. -EINVAL when the file ends before the
+ * last of them, be it that it shrinks meanwhile; else what read(2) gives, like
+ * -EIO; or as devbuf_copyin_at(). In each case @io says how many bytes came.
+ *
+ * The library maps the buffer for the time that it takes, which is no concern
+ * of devbuf_map()'s, and reads into the mapping: directly, if the file can do
+ * that, and as far as the offset in the file and the address of the memory are
+ * aligned as it asks; several pieces are in flight together, by an io_uring of
+ * the library's own where that can be had. Beginnings and ends that are not
+ * aligned go through the page cache; so does everything when the offsets in
+ * file and buffer do not agree in their alignment (that of the file's blocks,
+ * at most 4096 bytes as a rule), or the file is not on a disk. A buffer that
+ * cannot be mapped is filled through a bounded piece of host memory. An
+ * allocator's copy_from_disk hook comes before all of this; what it reads is
+ * not counted as direct.
+ *
+ * What is mapped is the whole of @b: to read little into a large buffer of the
+ * driver's, make a view.
+ *
+ * Blocks until the bytes are there. As with access through a mapping, nothing
+ * orders it against others' use of the same bytes at the same time; use by
+ * devices is ordered as by devbuf_sync(), which this function calls.
+ *
+ * For direct I/O a second descriptor of the file is opened (by way of
+ * /proc/self/fd) and closed. The kernel drops a process's record locks
+ * (F_SETLK, not F_OFD_SETLK) on a file when *any* of its descriptors is closed:
+ * who holds such locks asks for DEVBUF_FILE_BUFFERED, with a descriptor that is
+ * not O_DIRECT.
  */
 DEVBUF_API int devbuf_read_file(struct devbuf *b, size_t offset, int fd, int64_t file_offset,
-				size_t nbytes);
+				size_t nbytes, struct devbuf_file_io *io);
+
+/**
+ * devbuf_write_file - write a part of the buffer to a file
+ * @b: a buffer that is allocated (-ENODATA)
+ * @offset: bytes from its beginning
+ * @fd: a file that can be written at an offset (-EBADF, -ESPIPE), and was not
+ *	opened with O_APPEND (-EINVAL)
+ * @file_offset: bytes from the beginning of the file, which grows as needed
+ * @nbytes: how many, not zero, within the buffer
+ * @io: how, and how far it got; NULL when nobody wants to know
+ *
+ * Returns 0 when all bytes were written; else what write(2) gives, like -ENOSPC
+ * or -EIO, or as devbuf_copyout_at(). In each case @io says how many bytes
+ * went. Otherwise as devbuf_read_file(), without a hook.
+ *
+ * To be sure that the bytes are on the disk takes fdatasync(2), also when they
+ * went directly.
+ */
+DEVBUF_API int devbuf_write_file(struct devbuf *b, size_t offset, int fd, int64_t file_offset,
+				 size_t nbytes, struct devbuf_file_io *io);
 
 /* --- Copying from buffer to buffer ------------------------------------------------------------ */
 

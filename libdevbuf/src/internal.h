@@ -3,7 +3,7 @@
  * The map of the library. Read this first.
  *
  *	devbuf.h     ── public functions: allocator.c buffer.c share.c mapping.c transfer.c copy.c
- *	   │            async.c queue.c (queue.h is their map)
+ *	   │            file.c async.c queue.c (file.h, queue.h: theirs)
  *	   │            check arguments, lock, and call down through
  *	struct backend
  *	   ├─ local.c     buffers whose state is kept here, in memory that hooks give

@@ -177,20 +177,20 @@ TEST_F(own, read_file_by_the_hook)
 	char bytes[3];
 
 	ASSERT_EQ(6, write(fd, "abcdef", 6));
-	EXPECT_OK(devbuf_read_file(b, 10, fd, 2, 3));
+	EXPECT_OK(devbuf_read_file(b, 10, fd, 2, 3, NULL));
 	EXPECT_OK(devbuf_copyout_at(b, 10, bytes, 3));
 	EXPECT_EQ(0, memcmp(bytes, "cde", 3));
 	EXPECT_EQ(1, self->mine.disks);
-	EXPECT_EQ(-EINVAL, devbuf_read_file(b, 10, fd, 2, 5)); /* shorter than that */
+	EXPECT_EQ(-EINVAL, devbuf_read_file(b, 10, fd, 2, 5, NULL)); /* shorter than that */
 	EXPECT_SAID("4 of the 5");
 	self->mine.disk = -EOPNOTSUPP; /* not this time: the library reads */
-	EXPECT_OK(devbuf_read_file(b, 0, fd, 0, 3));
+	EXPECT_OK(devbuf_read_file(b, 0, fd, 0, 3, NULL));
 	EXPECT_OK(devbuf_copyout_at(b, 0, bytes, 3));
 	EXPECT_EQ(0, memcmp(bytes, "abc", 3));
 	self->mine.disk = -EIO;
-	EXPECT_EQ(-EIO, devbuf_read_file(b, 0, fd, 0, 3));
+	EXPECT_EQ(-EIO, devbuf_read_file(b, 0, fd, 0, 3, NULL));
 	self->mine.disk = 4; /* more than was asked for */
-	EXPECT_EQ(-EIO, devbuf_read_file(b, 0, fd, 0, 3));
+	EXPECT_EQ(-EIO, devbuf_read_file(b, 0, fd, 0, 3, NULL));
 	close(fd);
 	devbuf_unref(b);
 }

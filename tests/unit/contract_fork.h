@@ -37,7 +37,7 @@ static int child_calls(struct devbuf_allocator *a, struct devbuf *b, int fd)
 		devbuf_copyin_at(b, 0, name, 1),
 		devbuf_copyout_at(b, 0, name, 1),
 		devbuf_as_bytes(b, &p, &n),
-		devbuf_read_file(b, 0, fd, 0, 1),
+		devbuf_read_file(b, 0, fd, 0, 1, NULL),
 		devbuf_copy(b, b, NULL),
 		devbuf_copy_at(b, 0, b, 0, 1, 0, NULL),
 		devbuf_copy_many(&piece, 1, 0, NULL),

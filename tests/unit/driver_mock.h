@@ -28,6 +28,7 @@ struct step {
 	bool replies;
 	int error;
 	struct devbuf_copy_range copy; /* what COPYIN's or COPYOUT's ranges point at */
+	bool user_addr_any; /* wherever their memory is */
 	struct devbuf_transfer_range transfer; /* TRANSFER's */
 };
 
@@ -76,7 +77,12 @@ static inline void check_ranges(const struct step *s, unsigned char *argument)
 	const void *ranges = (const void *)(uintptr_t)copy->ranges;
 
 	if (s->command == DEVBUF_COPYIN || s->command == DEVBUF_COPYOUT) {
-		if (memcmp(ranges, &s->copy, sizeof(s->copy)))
+		struct devbuf_copy_range range;
+
+		memcpy(&range, ranges, sizeof(range));
+		if (s->user_addr_any)
+			range.user_addr = s->copy.user_addr;
+		if (memcmp(&range, &s->copy, sizeof(range)))
 			surprise("another range", s->command);
 		copy->ranges = 0;
 	} else if (s->command == DEVBUF_TRANSFER) {
@@ -303,15 +309,18 @@ static inline void expect_state(__u64 id, __u32 state)
 	expect_query(id, 0, (struct devbuf_query){ .out_state = state });
 }
 
-static inline void expect_copy(unsigned long command, __u64 id, __u64 offset, const void *memory,
-			       __u64 nbytes, int error, __u64 done)
+static inline struct step *expect_copy(unsigned long command, __u64 id, __u64 offset,
+				       const void *memory, __u64 nbytes, int error, __u64 done)
 {
 	struct devbuf_copy copy = { .size = sizeof(copy), .nr_ranges = 1 }, reply = copy;
+	struct step *s;
 
 	reply.out_done_nbytes = done;
-	expect(command, &copy, error, &reply)->copy = (struct devbuf_copy_range){
+	s = expect(command, &copy, error, &reply);
+	s->copy = (struct devbuf_copy_range){
 		.id = id, .offset = offset, .user_addr = (uintptr_t)memory, .nbytes = nbytes
 	};
+	return s;
 }
 
 static inline void expect_transfer(struct devbuf_transfer_range range, __u32 flags, int error,

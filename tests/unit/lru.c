@@ -174,7 +174,7 @@ TEST_F(own, lru_has_what_the_inner_one_has)
 	ASSERT_OK(devbuf_copy(v, v, &took));
 	EXPECT_EQ(DEVBUF_VIA_DEVICE, took);
 	ASSERT_EQ(2, write(fd, "xy", 2));
-	EXPECT_OK(devbuf_read_file(v, 1, fd, 0, 2));
+	EXPECT_OK(devbuf_read_file(v, 1, fd, 0, 2, NULL));
 	EXPECT_EQ(1, self->mine.disks);
 	EXPECT_EQ(0, memcmp((char *)map + 1, "xy", 2));
 	close(fd);
