@@ -96,14 +96,15 @@ sparse:
 
 # --- the library ------------------------------------------------------------------------------
 #
-# Queues and files need liburing. Its archive goes into the shared library, so that programs do not need it
-# where they run, and its symbols do not show. Programs with libdevbuf.a link it themselves
+# Queues and files need liburing. Its archive goes into the shared library, so that programs do not
+# need it where they run, and its symbols do not show. Programs with libdevbuf.a link it themselves
 # (Libs.private). LIBURING=-luring takes the shared one instead.
 
 LIBURING ?= -l:liburing.a
 lib_objs := $(patsubst libdevbuf/src/%.c,build/lib/%.o,$(wildcard libdevbuf/src/*.c))
 so := libdevbuf.so.$(VERSION)
-tools := $(patsubst libdevbuf/tools/%.c,build/tools/%,$(wildcard libdevbuf/tools/*.c))
+tools := build/tools/devbuf
+tool_objs := $(patsubst libdevbuf/tools/%.c,build/tools/%.o,$(wildcard libdevbuf/tools/*.c))
 examples := $(patsubst libdevbuf/examples/%.c,build/examples/%,$(wildcard libdevbuf/examples/*.c))
 
 lib: build/lib/$(so) build/lib/libdevbuf.a build/lib/libdevbuf.pc
@@ -130,9 +131,12 @@ build/lib/libdevbuf.pc: libdevbuf/libdevbuf.pc.in Makefile FORCE
 	$(q)mkdir -p $(@D) && sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' \
 		-e 's|@VERSION@|$(VERSION)|g' $< >$@
 
-# Programs link the archive, so that they run from anywhere, also in a VM.
+# Programs link the archive, so that they run from anywhere, also in a VM. An example is one file,
+# the tool all of its directory's.
 build/examples/demo: LDLIBS += -lpng
 build/examples/demo: build/examples/v4l2/camera.o
+$(tools): LDLIBS += -l:libjansson.a
+$(tools): $(tool_objs)
 define program
 build/$(1)/%.o: libdevbuf/$(1)/%.c
 	@mkdir -p $$(@D)
@@ -140,7 +144,8 @@ build/$(1)/%.o: libdevbuf/$(1)/%.c
 	$(q)$$(CC) $$(CPPFLAGS) $$(CFLAGS) $$(cflags) -Wpedantic -c -o $$@ $$<
 build/$(1)/%: build/$(1)/%.o build/lib/libdevbuf.a
 	@echo '  LINK    $$@'
-	$(q)$$(CC) $$(CFLAGS) $$(LDFLAGS) -pthread -o $$@ $$^ $$(LDLIBS) $$(LIBURING)
+	$(q)$$(CC) $$(CFLAGS) $$(LDFLAGS) -pthread -o $$@ $$(filter %.o,$$^) build/lib/libdevbuf.a \
+		$$(LDLIBS) $$(LIBURING)
 endef
 $(foreach d,tools examples,$(eval $(call program,$(d))))
 
@@ -154,9 +159,10 @@ common_obj = $(patsubst tests/%.c,build/$(2)/%.o,$(wildcard tests/$(1)/common*.c
 vm_dirs := uapi fail clients bench unit
 vm_tests := $(foreach d,$(vm_dirs),$(patsubst tests/%.c,build/tests/%,$(call test_src,$(d))))
 unit_tests := $(patsubst tests/unit/%.c,build/unit/%,$(call test_src,unit))
+san_tool := build/san/tools/devbuf
 harness := build/kselftest/kselftest_harness.h
 
-tests: $(vm_tests) $(unit_tests)
+tests: $(vm_tests) $(unit_tests) $(san_tool)
 
 $(harness): tests/vm/kernel
 	@mkdir -p $(@D)
@@ -188,7 +194,14 @@ build/san/unit/%.o: tests/unit/%.c | $(harness)
 build/unit/%: build/san/unit/%.o $(call common_obj,unit,san) $(lib_objs:build/lib/%=build/unit/lib/%)
 	$(q)$(CC) $(CFLAGS) $(LDFLAGS) $(san_cflags) -pthread -o $@ $^ -luring
 
-check-unit: $(unit_tests)
+# The tool too: it reads what comes from anywhere.
+build/san/tools/%.o: libdevbuf/tools/%.c
+	@mkdir -p $(@D)
+	$(q)$(CC) $(CPPFLAGS) $(CFLAGS) $(cflags) $(san_cflags) -c -o $@ $<
+$(san_tool): $(tool_objs:build/%=build/san/%) $(lib_objs:build/lib/%=build/unit/lib/%)
+	$(q)$(CC) $(CFLAGS) $(LDFLAGS) $(san_cflags) -pthread -o $@ $^ -l:libjansson.a $(LIBURING)
+
+check-unit: $(unit_tests) $(san_tool)
 	$(q)tests/check unit
 
 check:
@@ -256,4 +269,4 @@ install-module: module
 clean:
 	rm -rf build
 
--include $(wildcard build/lib/*.d build/tools/*.d build/examples/*.d build/examples/*/*.d build/tests/*/*.d build/unit/lib/*.d build/san/unit/*.d)
+-include $(wildcard build/lib/*.d build/tools/*.d build/examples/*.d build/examples/*/*.d build/tests/*/*.d build/unit/lib/*.d build/san/*/*.d)
