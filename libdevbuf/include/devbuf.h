@@ -1312,7 +1312,8 @@ DEVBUF_API int devbuf_cancel(struct devbuf_allocator *a, uint64_t cookie, size_t
  * bytes of a buffer take effect in the order in which they were submitted, if
  * one of them writes. Others run and complete in any order. The caller's memory
  * is not looked at: what one operation writes there, another may read only when
- * the first has completed.
+ * the first has completed. Files are the exception to the order: see
+ * devbuf_queue_read_file().
  *
  * On the driver a queue is an io_uring, and its operations run while the caller
  * does something else. Where there is none (buffers of other allocators; a
@@ -1343,9 +1344,10 @@ struct devbuf_queue;
  * @cookie: the number that it was queued with
  * @done_nbytes: bytes that were copied; on failure, as far as that is known
  * @result: 0 or a negative errno: those of devbuf_copyin_at(),
- *	devbuf_copyout_at() and devbuf_copy_at(), and -ECANCELED
+ *	devbuf_copyout_at(), devbuf_copy_at(), devbuf_read_file() and
+ *	devbuf_write_file(), and -ECANCELED
  * @path: the path that was taken, the worst if there were several;
- *	DEVBUF_VIA_NONE where it is not known
+ *	DEVBUF_VIA_NONE where it is not known, and for files
  */
 struct devbuf_completion {
 	uint64_t cookie;
@@ -1451,6 +1453,54 @@ DEVBUF_API int devbuf_queue_transfer_many(struct devbuf_queue *q,
 					  unsigned int flags, uint64_t cookie);
 
 /**
+ * devbuf_queue_read_file - queue the filling of a part of a buffer from a file
+ * @q: a queue
+ * @dst: a buffer of the queue's allocator; it must be allocated when the
+ *	operation is submitted
+ * @dst_offset: bytes from its beginning
+ * @fd: a file with offsets (-EBADF, -ESPIPE); it stays open until the completion
+ * @file_offset: bytes from the beginning of the file
+ * @nbytes: how many, not zero, within the buffer
+ * @cookie: any number, for the completion
+ *
+ * The completion has the errors of devbuf_read_file(), and in done_nbytes how
+ * many bytes came, exactly, whatever the result.
+ *
+ * An asynchronous queue reads into a mapping of its own (the buffer must be one
+ * that can be mapped: else the result is -EOPNOTSUPP or -EACCES), directly if
+ * @fd is O_DIRECT, in which case offsets and addresses must be aligned as the
+ * file asks (-EINVAL), else through the page cache. Other queues do what
+ * devbuf_read_file() does.
+ *
+ * Unlike copies, this is not ordered with other operations on the same bytes,
+ * nor with what devices do: it is access through a mapping. What needs the bytes
+ * is queued when the completion has come; who has exported the buffer calls
+ * devbuf_sync() before and after. Once submitted it is not cancelled.
+ *
+ * -EAGAIN; -EOVERFLOW.
+ */
+DEVBUF_API int devbuf_queue_read_file(struct devbuf_queue *q, struct devbuf *dst, size_t dst_offset,
+				      int fd, int64_t file_offset, size_t nbytes, uint64_t cookie);
+
+/**
+ * devbuf_queue_write_file - queue the writing of a part of a buffer to a file
+ * @q: a queue
+ * @src: a buffer of the queue's allocator; it must be allocated when the
+ *	operation is submitted
+ * @src_offset: bytes from its beginning
+ * @fd: a file with offsets (-EBADF, -ESPIPE), not O_APPEND (-EINVAL); it stays
+ *	open until the completion
+ * @file_offset: bytes from the beginning of the file
+ * @nbytes: how many, not zero, within the buffer
+ * @cookie: any number, for the completion
+ *
+ * As devbuf_queue_read_file(), with the errors of devbuf_write_file().
+ */
+DEVBUF_API int devbuf_queue_write_file(struct devbuf_queue *q, struct devbuf *src,
+				       size_t src_offset, int fd, int64_t file_offset,
+				       size_t nbytes, uint64_t cookie);
+
+/**
  * devbuf_queue_submit - begin what was queued
  * @q: a queue
  *
@@ -1485,7 +1535,8 @@ DEVBUF_API int devbuf_queue_wait(struct devbuf_queue *q, size_t min, uint64_t de
  *
  * Those that were not submitted never run; those that were, stop as soon as they
  * can. All of them complete, with -ECANCELED, once submitted. -ENOENT when there
- * is nothing to cancel: no such operation, or it is over, or about to be.
+ * is nothing to cancel: no such operation, or it is over, or about to be, or it
+ * is with a file and was submitted.
  */
 DEVBUF_API int devbuf_queue_cancel(struct devbuf_queue *q, uint64_t cookie, size_t *count);
 

@@ -66,8 +66,7 @@ int dbuf_file_advance(struct file_run *r, size_t nbytes, bool direct)
 
 int dbuf_file_failed(const struct file_run *r, int rc)
 {
-	if (rc == -ENODATA) /* the kernel's word for a bad sector; ours for something else */
-		rc = -EIO;
+	rc = dbuf_file_error(rc);
 	return dbuf_fail(rc, "cannot %s %zu bytes at %" PRId64 " of the file: %s",
 			 r->write ? "write" : "read", r->nbytes - r->done,
 			 r->file_offset + (int64_t)r->done, dbuf_reason(rc));
@@ -237,8 +236,8 @@ static int by_bounce(struct devbuf *b, size_t offset, struct file_run *r)
 
 /* --- public ----------------------------------------------------------------------------------- */
 
-static int check_file(const struct devbuf *b, size_t offset, int fd, int64_t file_offset,
-		      size_t nbytes, bool write)
+int dbuf_file_check(const struct devbuf *b, size_t offset, int fd, int64_t file_offset,
+		    size_t nbytes, bool write)
 {
 	int flags = fcntl(fd, F_GETFL), rc;
 	int64_t end;
@@ -331,7 +330,7 @@ static int run(struct devbuf *b, size_t offset, int fd, int64_t file_offset, siz
 	if (rc)
 		return rc;
 	options.nbytes_done = options.nbytes_direct = 0;
-	rc = check_file(b, offset, fd, file_offset, nbytes, write);
+	rc = dbuf_file_check(b, offset, fd, file_offset, nbytes, write);
 	if (!rc) {
 		r.fd = page_cache_fd(fd, write);
 		r.progress = options.progress;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* What the files about files share: file.c, file_direct.c, file_ring.c. */
+/* What the files about files share: file.c, file_direct.c, file_ring.c, queue_file.c. */
 #ifndef DEVBUF_FILE_H
 #define DEVBUF_FILE_H
 
@@ -39,6 +39,16 @@ struct file_run {
 };
 
 /* --- file.c ----------------------------------------------------------------------------------- */
+
+/* What is wrong with the arguments, but for the buffer itself. */
+int dbuf_file_check(const struct devbuf *b, size_t offset, int fd, int64_t file_offset,
+		    size_t nbytes, bool write);
+
+/* An errno of the kernel's file systems and disks, as one of ours. */
+static inline int dbuf_file_error(int rc)
+{
+	return rc == -ENODATA ? -EIO : rc; /* their word for a bad sector */
+}
 
 /* Until @nbytes went, the file ends or it fails: *done says how many did. 0 or a negative errno. */
 int dbuf_file_part(const struct file_run *r, int fd, void *bytes, size_t nbytes, size_t at,

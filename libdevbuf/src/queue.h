@@ -58,6 +58,7 @@ struct operation {
 	void *memory;
 	int fd;
 	int64_t file_offset;
+	struct mapping mapping; /* on a ring, of the buffer that goes to or comes from a file */
 	unsigned int flags;
 	struct many *many; /* transfers of many pieces */
 

@@ -129,6 +129,7 @@ static bool holds_zeros(struct devbuf *b)
 #include "contract_between.h"
 #include "contract_later.h"
 #include "contract_queue.h"
+#include "contract_queue_file.h"
 #include "contract_map.h"
 #include "contract_threads.h"
 #include "contract_host.h"

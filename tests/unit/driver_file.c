@@ -130,4 +130,45 @@ TEST_F(driver, memory_that_went_away)
 	unref_mocked(b);
 }
 
+/* On a ring: the mapping is made at submission, and what cannot be mapped is told by the completion. */
+TEST_F(driver, files_on_a_ring)
+{
+	struct devbuf_completion done[3];
+	struct devbuf_allocator *a;
+	struct devbuf *b, *c;
+	struct devbuf_queue *q;
+	char *bytes = malloc(NBYTES);
+	int fd = new_file(NBYTES, 1);
+	size_t nr = 0;
+
+	ASSERT_OK(open_mock_with(DEVBUF_FEATURE_URING, &a));
+	b = new_with_memory(a, self->page, 7);
+	c = next_mocked(a, NBYTES, INT64_MAX / self->page + 1); /* which mmap() cannot say */
+	ASSERT_OK(devbuf_queue_create(a, 3, &q));
+	if (!devbuf_queue_is_async(q))
+		SKIP(goto out, "there is no io_uring here");
+	ASSERT_OK(devbuf_queue_read_file(q, b, 1, fd, 1, NBYTES - 1, 1));
+	ASSERT_OK(devbuf_queue_read_file(q, b, 0, fd, 0, 1, 2));
+	ASSERT_OK(devbuf_queue_read_file(q, c, 0, fd, 0, NBYTES, 3));
+	expect_state(7, ALLOCATED);
+	expect_state(7, ALLOCATED);
+	expect_state(devbuf_id(c), ALLOCATED);
+	ASSERT_OK(devbuf_queue_wait(q, 3, DEVBUF_FOREVER, done, 3, &nr));
+	ASSERT_EQ(3, nr);
+	for (size_t i = 0; i < nr; i++) {
+		EXPECT_EQ(done[i].cookie == 3 ? -EOVERFLOW : 0, done[i].result);
+		EXPECT_EQ(done[i].cookie == 1 ? NBYTES - 1 : done[i].cookie == 2 ? 1 : 0,
+			  done[i].done_nbytes);
+	}
+	ASSERT_EQ((ssize_t)NBYTES, pread(mock.node, bytes, NBYTES, (off_t)(7 * self->page)));
+	EXPECT_TRUE(is_pattern(bytes, NBYTES, 1));
+out:
+	devbuf_queue_destroy(q);
+	unref_mocked(c);
+	unref_mocked(b);
+	devbuf_allocator_unref(a);
+	close(fd);
+	free(bytes);
+}
+
 TEST_HARNESS_MAIN
