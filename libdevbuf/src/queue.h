@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
  * Queues from inside. Types of queues: queue_in_order.c, queue_ring.c. Kinds of
- * operations: queue_copy.c.
+ * operations: queue_copy.c, queue_file.c.
  *
  *	devbuf_queue_copyin()      takes a place, fills in an operation, adds it
  *	devbuf_queue_submit()      in order: runs each; ring: prepares an entry of each
