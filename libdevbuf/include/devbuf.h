@@ -47,6 +47,7 @@ extern "C" {
  *	ETIMEDOUT   a deadline passed
  *	ECANCELED   the work was cancelled before it was done
  *	EAGAIN      the queue is full (struct devbuf_queue)
+ *	EDQUOT      too much is queued on one connection: wait for some of it
  *	EIO         the device, or a hook of the caller's, failed
  *	EPROTO      another ABI than this library's (devbuf_driver_open())
  *	E2BIG       a struct is newer than the library and uses what it adds
@@ -1327,10 +1328,11 @@ DEVBUF_API int devbuf_cancel(struct devbuf_allocator *a, uint64_t cookie, size_t
  *
  * The caller's memory must stay until the completion; on the driver its pages
  * are pinned until then, and count against RLIMIT_MEMLOCK (over it the result is
- * -ENOMEM). Buffers are referenced, and may be released at once. An operation takes one of the queue's places
- * from the moment it is queued until devbuf_queue_wait() has told of it; without
- * a free place queueing gives -EAGAIN. Queueing allocates no memory of the
- * process's, except for devbuf_queue_transfer_many().
+ * -ENOMEM). Buffers are referenced, and may be released at once. An operation
+ * takes one of the queue's places from the moment it is queued until
+ * devbuf_queue_wait() has told of it; without a free place queueing gives
+ * -EAGAIN. Queueing allocates no memory of the process's, except for
+ * devbuf_queue_transfer_many().
  *
  * A queue is used by one thread at a time. When the thread that submitted an
  * operation ends before that is over, it may be cancelled. The child of a fork

@@ -57,6 +57,7 @@ static const struct {
 	{ -EINTR, "a signal ended it" },
 	{ -ETIMEDOUT, "a deadline passed" },
 	{ -EAGAIN, "the queue is full" },
+	{ -EDQUOT, "too much is queued" },
 	{ -EIO, "the device failed" },
 	{ -ECANCELED, "it was cancelled" },
 	{ -ENOTTY, "the driver does not know the command" },

@@ -185,45 +185,13 @@ static int ring_wait(struct devbuf_queue *q, size_t min, uint64_t deadline_ns,
 
 /* --- giving up -------------------------------------------------------------------------------- */
 
-static int cancel_once(const struct devbuf_queue *q, const struct operation *o)
+static bool ring_cancel(struct devbuf_queue *q, struct operation *o)
 {
 	struct devbuf_cancel cancel = { .size = sizeof(cancel), .cookie = o->command_cookie };
 
 	if (!o->command_cookie || o->cancelled)
-		return -ENOENT;
-	return dbuf_command(dbuf_driver(q->allocator)->connection, DEVBUF_CANCEL, &cancel);
-}
-
-static bool is_over(struct devbuf_queue *q, const struct operation *o)
-{
-	struct io_uring_cqe *cqe;
-	unsigned int head;
-
-	io_uring_for_each_cqe(&q->ring->uring, head, cqe)
-	{
-		if (io_uring_cqe_get_data(cqe) == o)
-			return true;
-	}
-	return false;
-}
-
-/*
- * What cannot be begun without sleeping a worker of the kernel's begins; until it has, the driver
- * does not know of the operation, just as if it were over. So ask again for a while.
- */
-#define CANCEL_TRIES    50
-#define CANCEL_PAUSE_US 1000
-
-static bool ring_cancel(struct devbuf_queue *q, struct operation *o)
-{
-	for (int i = 0; i < CANCEL_TRIES; i++) {
-		if (!cancel_once(q, o))
-			return true;
-		if (!o->command_cookie || o->cancelled || is_over(q, o))
-			return false;
-		usleep(CANCEL_PAUSE_US);
-	}
-	return false;
+		return false;
+	return !dbuf_command(dbuf_driver(q->allocator)->connection, DEVBUF_CANCEL, &cancel);
 }
 
 /* Until nothing is left that was submitted. */
@@ -233,18 +201,18 @@ static void cancel_and_wait(struct devbuf_queue *q)
 	unsigned int left;
 	size_t n;
 
+	for (unsigned int i = 0; i < q->depth; i++)
+		if (q->operations[i].state == OPERATION_SUBMITTED)
+			ring_cancel(q, &q->operations[i]);
 	for (;;) {
 		left = 0;
-		for (unsigned int i = 0; i < q->depth; i++) {
-			if (q->operations[i].state != OPERATION_SUBMITTED)
-				continue;
-			cancel_once(q, &q->operations[i]);
-			left++;
-		}
+		for (unsigned int i = 0; i < q->depth; i++)
+			left += q->operations[i].state == OPERATION_SUBMITTED;
 		if (!left)
 			return;
-		if (ring_wait(q, 1, dbuf_now_ns() + CANCEL_PAUSE_US * 1000, ignored, 16, &n))
-			usleep(CANCEL_PAUSE_US); /* whatever the reason: they must not live on */
+		/* Whatever the reason of a failure: they must not live on. */
+		if (ring_wait(q, 1, DEVBUF_FOREVER, ignored, 16, &n))
+			usleep(1000);
 	}
 }
 
