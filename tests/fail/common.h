@@ -6,12 +6,14 @@
  *	common_sweep.c		failing each point of an operation in turn, and what must hold then
  *	common_world.c		the objects that operations work on, and their state
  *	common_commands.c	operations: contexts, ids, memory, copies
+ *	common_queued.c		operations: queued copies, WAIT, CANCEL, commands on a ring
  *	common_mappings.c	operations: mappings, dma-bufs, an importer
  */
 #ifndef DEVBUF_TESTS_FAIL_COMMON_H
 #define DEVBUF_TESTS_FAIL_COMMON_H
 
 #include "../uapi/common_cgroup.h"
+#include "../uapi/common_uring.h"
 
 /* --- common_world.c --------------------------------------------------------------------------- */
 
@@ -38,10 +40,15 @@
  * @dmabuf: a read-only dma-buf of @base
  * @map: a mapping of @base
  * @memory: ordinary memory with the same bytes as @base
+ * @fence: a sync_file that has signalled
+ * @ring: an io_uring
  * @user_memory: the memory of @user
  * @made: what an operation made, for its undo: an id or a handle of @vgem
  * @made_fd: the same, a file
  * @made_map: the same, a mapping
+ * @made_gate: the same, a gate
+ * @made_command: the same, the argument of a command on @ring
+ * @pinned_before: pages that were pinned when an operation began
  */
 struct world {
 	struct group group;
@@ -49,15 +56,23 @@ struct world {
 	__u64 base, view, twin;
 	__u64 idle, idle_view, uncached, reusing, user;
 	int dmabuf;
+	__s32 fence;
+	struct io_uring ring;
 	unsigned char *map, *memory, *user_memory;
 
 	__u64 made;
 	int made_fd;
 	void *made_map;
+	struct gate made_gate;
+	struct copy_command made_command;
+	long long pinned_before;
 };
 
 void new_world(struct world *world);
 void end_world(struct world *world);
+
+/* In the whole system. */
+long long nr_pinned_pages(void);
 
 #define NR_WATCHED 8
 
@@ -102,7 +117,7 @@ struct sweep {
 
 struct sweep sweep_operation(struct world *world, const struct operation *operation);
 
-/* --- common_commands.c, common_mappings.c ----------------------------------------------------- */
+/* --- common_commands.c, common_queued.c, common_mappings.c ------------------------------------ */
 
 #define FOR_EACH_OPERATION(apply)       \
 	apply(open_context);            \
@@ -130,6 +145,15 @@ struct sweep sweep_operation(struct world *world, const struct operation *operat
 	apply(transfer);                \
 	apply(transfer_of_many_ranges); \
 	apply(path);                    \
+	apply(queued_copyin);           \
+	apply(queued_copyout);          \
+	apply(queued_transfer);         \
+	apply(queued_without_fences);   \
+	apply(queued_in_many_ranges);   \
+	apply(wait);                    \
+	apply(cancel);                  \
+	apply(ring_copyin);             \
+	apply(ring_copyout);            \
 	apply(map_first);               \
 	apply(map_again);               \
 	apply(map_fault);               \

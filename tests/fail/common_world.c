@@ -35,11 +35,16 @@ void new_world(struct world *world)
 	buffer_fill(ctx, world->base, NBYTES, SEED);
 	buffer_fill(ctx, world->twin, NBYTES, SEED);
 	world->dmabuf = new_export(ctx, world->base, 0);
+	world->fence = must(queue_transfer(ctx, world->twin, 0, world->base, 0, NBYTES, NULL));
+	must(fence_result(world->fence));
+	must(io_uring_queue_init(4, &world->ring, 0));
 	world->map = new_mapping(ctx, world->base, NBYTES, PROT_READ | PROT_WRITE);
 }
 
 void end_world(struct world *world)
 {
+	io_uring_queue_exit(&world->ring);
+	close(world->fence);
 	close(world->dmabuf);
 	close(world->vgem);
 	close(world->other);
@@ -51,7 +56,7 @@ void end_world(struct world *world)
 
 /* --- its state -------------------------------------------------------------------------------- */
 
-static long long nr_pinned_pages(void)
+long long nr_pinned_pages(void)
 {
 	/* Each processor keeps a part of the numbers to itself, until it is asked. */
 	must(write_text("/proc/sys/vm/stat_refresh", "1"));
