@@ -404,7 +404,7 @@ TEST_F(driver, queue_on_a_ring)
 	struct devbuf *b;
 	struct pollfd p;
 	char bytes[10];
-	uint64_t soon;
+	uint64_t soon = 0;
 	size_t nr;
 
 	ASSERT_OK(open_mock_with(DEVBUF_FEATURE_URING, &a));
