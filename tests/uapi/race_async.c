@@ -26,6 +26,8 @@ struct world {
 	int ctx, card;
 	_Atomic __u64 ids[NR_SLOTS];
 	atomic_int nr_wrong;
+	/* What came of everything, to show that it is not all refused. */
+	atomic_int nr_done, nr_cancelled, nr_refused;
 };
 
 struct actor {
@@ -81,10 +83,13 @@ static bool may_be(int ret)
 
 static void check(struct actor *actor, const char *what, int ret)
 {
+	struct world *world = actor->world;
+
+	atomic_fetch_add(ret ? &world->nr_refused : &world->nr_done, 1);
 	if (may_be(ret))
 		return;
 	fprintf(stderr, "# %s: %s\n", what, strerror(-ret));
-	atomic_fetch_add(&actor->world->nr_wrong, 1);
+	atomic_fetch_add(&world->nr_wrong, 1);
 }
 
 /* --- buffers come and go ---------------------------------------------------------------------- */
@@ -218,6 +223,17 @@ static int act_transfer(struct actor *actor)
 						0, any_length(actor), &how));
 }
 
+static int act_cancel(struct actor *actor)
+{
+	int ret = draw(actor, 4) ? do_cancel(actor->world->ctx, 1 + draw(actor, 3)) :
+				   do_cancel_all(actor->world->ctx);
+
+	if (ret < 0)
+		return ret;
+	atomic_fetch_add(&actor->world->nr_cancelled, ret);
+	return 0;
+}
+
 static int act_held(struct actor *actor)
 {
 	struct queueing how = { .flags = DEVBUF_ASYNC_OUT_FENCE, .nr_in_fences = 1, .cookie = 1 };
@@ -236,7 +252,8 @@ static int act_held(struct actor *actor)
 		while (actor->nr_fences)
 			close(actor->fences[--actor->nr_fences]);
 	}
-	sched_yield();
+	if (draw(actor, 2))
+		check(actor, "cancel", act_cancel(actor));
 	open_gate(&gate);
 	return 0;
 }
@@ -245,14 +262,6 @@ static int act_synchronous(struct actor *actor)
 {
 	return do_transfer(actor->world->ctx, any_id(actor), 0, any_id(actor), 0,
 			   any_length(actor));
-}
-
-static int act_cancel(struct actor *actor)
-{
-	int ret = draw(actor, 4) ? do_cancel(actor->world->ctx, 1 + draw(actor, 3)) :
-				   do_cancel_all(actor->world->ctx);
-
-	return ret < 0 ? ret : 0;
 }
 
 static int act_wait(struct actor *actor)
@@ -426,6 +435,8 @@ TEST_F_TIMEOUT(race_async, everything_at_once, 500)
 	for (int i = 0; i < NR_THREADS; i++)
 		pthread_join(self->actors[i].thread, NULL);
 	EXPECT_EQ(0, world->nr_wrong);
+	printf("# %d acts done, %d refused, %d copies cancelled\n", world->nr_done,
+	       world->nr_refused, world->nr_cancelled);
 	for (int i = 0; i < NR_SLOTS; i++) {
 		if (world->ids[i])
 			must(do_destroy(world->ctx, world->ids[i]));
@@ -440,6 +451,6 @@ TEST_F_TIMEOUT(race_async, everything_at_once, 500)
 int main(int argc, char **argv)
 {
 	/* The debugging kernel is many times slower. */
-	nr_rounds = access("/sys/kernel/debug/kmemleak", F_OK) ? 3000 : 500;
+	nr_rounds = access("/sys/kernel/debug/kmemleak", F_OK) ? 10000 : 1000;
 	return test_harness_run(argc, argv);
 }
