@@ -1191,6 +1191,9 @@ DEVBUF_API int devbuf_export(struct devbuf *b, int flags, int *fd, size_t *offse
  *	for it, and other drivers take it as a fence. NULL for none.
  * @cookie: a number below 2^63, by which devbuf_cancel() finds the copy; 0 for
  *	none
+ *
+ * A copy that is not over when the allocator's connection is closed, by its last
+ * release or by the end of the process, is cancelled.
  */
 struct devbuf_async {
 	size_t size;
