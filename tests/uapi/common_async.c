@@ -4,9 +4,11 @@
 
 #include <poll.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #include <linux/dma-buf.h>
+#include <linux/membarrier.h>
 #include <linux/sync_file.h>
 
 #include "common_vgem.h"
@@ -257,11 +259,28 @@ void dma_buf_add_fence(int dma_buf, __u32 flags, int fence)
 	must_libc(ioctl(dma_buf, DMA_BUF_IOCTL_IMPORT_SYNC_FILE, &argument));
 }
 
-bool module_becomes_unused(void)
+static long long module_uses(void)
+{
+	return read_number("/sys/module/devbuf/refcnt");
+}
+
+long long module_uses_at_rest(void)
+{
+	long long uses;
+
+	do {
+		uses = module_uses();
+		must_libc(syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0));
+		usleep(20000);
+	} while (module_uses() != uses);
+	return uses;
+}
+
+bool module_uses_fall_to(long long uses)
 {
 	const __u64 end = now_ns() + DEADLINE_MS * 1000000ULL;
 
-	while (read_number("/sys/module/devbuf/refcnt") != 0) {
+	while (module_uses() > uses) {
 		if (now_ns() > end)
 			return false;
 		sched_yield();

@@ -110,7 +110,9 @@ void dma_buf_add_fence(int dma_buf, __u32 flags, int fence);
  * Whether every file of the module's gets closed, and every fence goes: at last nobody uses it.
  * What ends does so by itself, but not at once.
  */
-bool module_becomes_unused(void);
+bool module_uses_fall_to(long long uses);
+/* Fences that are over are freed some time later. */
+long long module_uses_at_rest(void);
 
 /* --- gates ------------------------------------------------------------------------------------ */
 

@@ -64,6 +64,7 @@ static int queue_at_last(const struct ends *ends)
 TEST_F_TIMEOUT(quota, more_commands_than_the_most_are_EDQUOT, 300)
 {
 	struct queueing held = { .in_fences = &self->fence, .nr_in_fences = 1, .cookie = 1 };
+	struct devbuf_wait wait = wait_fences_argument(&self->fence, 1);
 	struct ends other;
 
 	new_ends(&other, new_context(), NBYTES);
@@ -76,12 +77,33 @@ TEST_F_TIMEOUT(quota, more_commands_than_the_most_are_EDQUOT, 300)
 		EXPECT_EQ(-EDQUOT, queue_copy_of(&self->ends, kind, &held));
 		EXPECT_EQ(-EDQUOT, queue_copy_of(&self->ends, kind, NULL));
 	}
+	/* One can still wait; and nothing keeps one from that. */
+	wait.deadline_ns = 0;
+	EXPECT_EQ(-ETIMEDOUT, do_wait(self->ctx, &wait));
 	/* Synchronous ones are not queued; other contexts have their own number. */
 	EXPECT_EQ(0, do_transfer(self->ctx, self->ends.dst, 0, self->ends.src, 0, NBYTES));
 	EXPECT_EQ(0, end_fence(must(queue_copy_of(&other, TRANSFER, NULL))));
 	let_go(self);
 	EXPECT_EQ(0, end_fence(must(queue_at_last(&self->ends))));
 	close(other.ctx);
+}
+
+/* Who has waited for a fence finds the place of its copy free. */
+TEST_F_TIMEOUT(quota, place_is_free_when_the_fence_has_signalled, 300)
+{
+	struct queueing held = { .in_fences = &self->fence, .nr_in_fences = 1, .cookie = 1 };
+	struct ends large;
+
+	held.flags = DEVBUF_ASYNC_EXPLICIT;
+	for (int i = 0; i < DEVBUF_MAX_QUEUED - 1; i++) {
+		ASSERT_EQ(0, queue_copy_of(&self->ends, TRANSFER, &held)) TH_LOG("copy %d", i);
+	}
+	/* Too large to be made by who queues it. */
+	new_ends(&large, self->ctx, 20 * PAGE);
+	for (int i = 0; i < 300; i++) {
+		ASSERT_EQ(0, end_fence(must(queue_copy_of(&large, TRANSFER, NULL))));
+	}
+	let_go(self);
 }
 
 /* --- how much --------------------------------------------------------------------------------- */

@@ -445,7 +445,7 @@ TEST_F_TIMEOUT(race_async, everything_at_once, 500)
 	EXPECT_EQ(0, fdinfo(world->ctx, "devbuf-allocated-nbytes"));
 	close(world->ctx);
 	close(world->card);
-	EXPECT_TRUE(module_becomes_unused());
+	EXPECT_TRUE(module_uses_fall_to(0));
 }
 
 int main(int argc, char **argv)
