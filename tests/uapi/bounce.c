@@ -5,6 +5,7 @@
  * shows in what a mapping holds afterwards. Needs the module vgem and a kernel that bounces for
  * every device (swiotlb=force).
  */
+#include "common_async.h"
 #include "common_vgem.h"
 
 #include "kselftest_harness.h"
@@ -139,6 +140,27 @@ TEST_F(bounce, copyin_of_a_range_keeps_the_device_s_other_bytes)
 	EXPECT_TRUE(filled_from(self->map + 5001, NBYTES - 5001, 1, 5001));
 }
 
+TEST_F(bounce, queued_copyin_shows_the_device_its_bytes)
+{
+	unsigned char bytes[NBYTES];
+
+	fill(bytes, NBYTES, 2);
+	EXPECT_EQ(0, end_fence(must(queue_copyin(self->ctx, self->id, 0, bytes, NBYTES, NULL))));
+	memset(self->map, 0, NBYTES);
+	begin(self, 0, NBYTES);
+	EXPECT_TRUE(filled(self->map, NBYTES, 2));
+}
+
+TEST_F(bounce, queued_transfer_takes_what_the_device_has)
+{
+	__u64 other = new_allocated(self->ctx, NBYTES);
+
+	memset(self->map, 0, NBYTES);
+	EXPECT_EQ(0, end_fence(must(queue_transfer(self->ctx, other, 0, self->id, 0, NBYTES,
+						   NULL))));
+	EXPECT_TRUE(buffer_filled(self->ctx, other, 0, NBYTES, 1));
+}
+
 TEST_F(bounce, the_end_of_the_import_gives_the_memory_what_the_device_has)
 {
 	memset(self->map, 0, NBYTES);
@@ -158,6 +180,21 @@ TEST_F(bounce, two_writers_of_the_same_bytes_are_EBUSY)
 	EXPECT_EQ(-EBUSY, do_copyout(self->ctx, self->id, 0, &byte, 1));
 	EXPECT_EQ(-EBUSY, do_copyin(self->ctx, self->id, 0, "x", 1));
 	EXPECT_EQ(-EBUSY, do_transfer(self->ctx, self->id, 0, self->id, 1, 1));
+}
+
+/* It must not show the devices what the CPU has, which is not the newest. */
+TEST_F(bounce, two_writers_fail_a_queued_copy_and_keep_their_bytes)
+{
+	__u64 view = new_allocated_view(self->ctx, self->id, 0, PAGE);
+	__u32 second = vgem_import_export(self->card, self->ctx, view);
+
+	memset(self->map, 0, NBYTES);
+	EXPECT_EQ(-EBUSY, end_fence(must(queue_copyin(self->ctx, self->id, 0, "x", 1, NULL))));
+	EXPECT_EQ(-EBUSY, end_fence(must(queue_transfer(self->ctx, self->id, PAGE, self->id, 0,
+							PAGE, NULL))));
+	vgem_close(self->card, second);
+	begin(self, 0, NBYTES);
+	EXPECT_TRUE(filled(self->map, NBYTES, 1));
 }
 
 TEST_F(bounce, two_writers_do_not_disturb_bytes_of_only_one)
