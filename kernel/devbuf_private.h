@@ -994,6 +994,17 @@ struct devbuf_job {
 	struct work_struct reap_work;
 };
 
+int devbuf_job_queue(struct devbuf_command *cmd, const struct devbuf_piece *pieces,
+		     u32 nr);
+bool devbuf_job_touches(const struct devbuf_job *job,
+			const struct devbuf_export_info *export, bool *write);
+void devbuf_job_finish(struct devbuf_job *job);
+void devbuf_job_reap(struct devbuf_job *job);
+int devbuf_jobs_init(void);
+void devbuf_jobs_exit(void);
+
+/* ---- slice.c: what one thread does of a job at a time ---- */
+
 /**
  * struct devbuf_slice - a part of a job, for one thread
  * @piece: what to copy, if it has any bytes
@@ -1006,17 +1017,9 @@ struct devbuf_slice {
 	bool begins;
 };
 
-int devbuf_job_queue(struct devbuf_command *cmd, const struct devbuf_piece *pieces,
-		     u32 nr);
-bool devbuf_job_touches(const struct devbuf_job *job,
-			const struct devbuf_export_info *export, bool *write);
 bool devbuf_job_take(struct devbuf_job *job, struct devbuf_slice *slice);
 void devbuf_job_run_slice(struct devbuf_job *job, struct devbuf_slice *slice);
 bool devbuf_job_put_back(struct devbuf_job *job, const struct devbuf_slice *slice);
-void devbuf_job_finish(struct devbuf_job *job);
-void devbuf_job_reap(struct devbuf_job *job);
-int devbuf_jobs_init(void);
-void devbuf_jobs_exit(void);
 
 /* ---- stats.c: what /proc tells ---- */
 
