@@ -9,9 +9,9 @@
  * jobs can wait for each other.
  *
  * A storage remembers its accesses in two interval trees, of reads and of writes,
- * since who reads need not look at other reads. A write that covers an
- * older access takes its place, as it waits for that one itself: so a chain of
- * jobs on the same bytes costs each of them one look, and not one for each link.
+ * since who reads need not look at other reads. A write that covers an older
+ * access takes its place, as it waits for that one itself: so a chain of jobs on
+ * the same bytes costs each of them one look, and not one for each link.
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-resv.h>
@@ -126,12 +126,6 @@ int devbuf_access_collect_export(const struct devbuf_export_info *export, bool w
 	return ret;
 }
 
-bool devbuf_export_meets(const struct devbuf_export_info *export, u64 start, u64 last)
-{
-	return start >> PAGE_SHIFT < export->first_page + export->nr_pages &&
-	       last >> PAGE_SHIFT >= export->first_page;
-}
-
 /**
  * devbuf_access_collect - what must be over before these bytes are accessed
  * @storage: the memory
@@ -242,8 +236,8 @@ void devbuf_access_end(struct devbuf_access *access)
 int devbuf_access_publish_export(struct devbuf_storage *storage,
 				 const struct devbuf_export_info *export)
 {
-	u64 start = (u64)export->first_page << PAGE_SHIFT;
-	u64 last = start + ((u64)export->nr_pages << PAGE_SHIFT) - 1;
+	u64 start = devbuf_export_pos(export);
+	u64 last = start + export->dmabuf->size - 1;
 	struct dma_resv *resv = export->dmabuf->resv;
 	struct devbuf_fences fences;
 	u32 nr_writes, i;

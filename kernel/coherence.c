@@ -24,17 +24,14 @@ struct devbuf_range {
 static bool devbuf_range_meets(const struct devbuf_range *range,
 			       const struct devbuf_export_info *export)
 {
-	u64 start = (u64)export->first_page << PAGE_SHIFT;
-	u64 end = start + ((u64)export->nr_pages << PAGE_SHIFT);
-
-	return range->start < end && start < range->end;
+	return devbuf_export_meets(export, range->start, range->end - 1);
 }
 
 /* Must the CPU and the device be told what the other did to these bytes? */
 static bool devbuf_attachment_needs_sync(const struct devbuf_attachment *a,
 					 const struct devbuf_range *range)
 {
-	u64 pos = (u64)a->export->first_page << PAGE_SHIFT;
+	u64 pos = devbuf_export_pos(a->export);
 	struct scatterlist *sg;
 	unsigned int i;
 
@@ -82,7 +79,7 @@ static void devbuf_attachment_sync(const struct devbuf_attachment *a,
 				   const struct devbuf_range *range,
 				   bool for_device)
 {
-	u64 pos = (u64)a->export->first_page << PAGE_SHIFT;
+	u64 pos = devbuf_export_pos(a->export);
 	u64 end = pos + ((u64)a->export->nr_pages << PAGE_SHIFT);
 	struct scatterlist *cpu = a->sgt.sgl, *dma = a->sgt.sgl;
 	u64 cpu_end = pos + cpu->length;
@@ -203,32 +200,20 @@ int devbuf_ioctl_sync(struct devbuf_command *cmd)
 	struct devbuf_sync *arg = &cmd->arg.sync;
 	bool write = arg->flags & DEVBUF_SYNC_WRITE;
 	struct devbuf_storage *storage;
-	struct devbuf_buffer *buffer;
 	u64 pos;
-	int ret;
+	int ret = 0;
 
 	if (arg->flags & ~(access | DEVBUF_SYNC_END) || !(arg->flags & access))
 		return -EINVAL;
-	buffer = devbuf_context_find(cmd->context, arg->id,
-				     DEVBUF_RIGHT_READ |
-				     (write ? DEVBUF_RIGHT_WRITE : 0), NULL);
-	if (IS_ERR(buffer))
-		return PTR_ERR(buffer);
-	ret = devbuf_check_range(arg->offset, arg->nbytes, buffer->nbytes);
-	if (ret)
-		goto out;
-	ret = -ENODATA;
-	storage = devbuf_buffer_get_storage(buffer);
-	if (!storage)
-		goto out;
-	ret = 0;
-	pos = devbuf_buffer_pos(buffer) + arg->offset;
+	storage = devbuf_range_hold(cmd->context, arg->id, arg->offset, arg->nbytes,
+				    DEVBUF_RIGHT_READ |
+				    (write ? DEVBUF_RIGHT_WRITE : 0), &pos);
+	if (IS_ERR(storage))
+		return PTR_ERR(storage);
 	if (arg->flags & DEVBUF_SYNC_END)
 		devbuf_coherence_end(storage, pos, arg->nbytes, write);
 	else
 		ret = devbuf_coherence_wait(storage, pos, arg->nbytes, write);
 	devbuf_storage_put(storage);
-out:
-	devbuf_buffer_put(buffer);
 	return ret;
 }

@@ -612,6 +612,20 @@ struct devbuf_export_info {
 	bool writable;
 };
 
+/* Where the export begins, in bytes from the storage's first page. */
+static inline u64 devbuf_export_pos(const struct devbuf_export_info *export)
+{
+	return (u64)export->first_page << PAGE_SHIFT;
+}
+
+/* Does it cover any of the bytes from @start to @last? */
+static inline bool devbuf_export_meets(const struct devbuf_export_info *export,
+				       u64 start, u64 last)
+{
+	return start >> PAGE_SHIFT < export->first_page + export->nr_pages &&
+	       last >> PAGE_SHIFT >= export->first_page;
+}
+
 void devbuf_exports_forget(struct devbuf_buffer *buffer);
 int devbuf_ioctl_export(struct devbuf_command *cmd);
 int devbuf_ioctl_import(struct devbuf_command *cmd);
@@ -766,7 +780,6 @@ struct devbuf_access {
 
 extern struct ww_class devbuf_storage_ww_class;
 
-bool devbuf_export_meets(const struct devbuf_export_info *export, u64 start, u64 last);
 int devbuf_access_collect_jobs(struct devbuf_storage *storage, u64 start, u64 last,
 			       bool write, struct devbuf_fences *fences);
 int devbuf_access_collect_export(const struct devbuf_export_info *export, bool write,
@@ -913,10 +926,14 @@ static inline void devbuf_ends_init(struct devbuf_ends *ends,
 
 int devbuf_end_resolve(struct devbuf_ends *ends, struct devbuf_end *end, u64 id,
 		       u64 offset, u64 nbytes);
+struct devbuf_storage *devbuf_range_hold(struct devbuf_context *context, u64 id,
+					 u64 offset, u64 nbytes, u32 rights,
+					 u64 *pos);
+bool devbuf_piece_overlaps(const struct devbuf_piece *piece);
+bool devbuf_piece_goes_down(const struct devbuf_piece *piece);
 int devbuf_piece_begin(const struct devbuf_piece *piece);
 int devbuf_piece_wait(const struct devbuf_piece *piece);
 void devbuf_piece_end(const struct devbuf_piece *piece);
-bool devbuf_pieces_are_idle(const struct devbuf_piece *pieces, u32 nr);
 void devbuf_pieces_put(const struct devbuf_piece *pieces, u32 nr);
 struct devbuf_piece *devbuf_pieces_read(struct devbuf_piece *few, u64 user_addr,
 					u32 nr, size_t range_size,
@@ -941,7 +958,6 @@ int devbuf_ioctl_transfer(struct devbuf_command *cmd);
  * @gate: opens when it may begin; @gate.error is the first error there was
  * @fence: signals its end
  * @device: runs it; referenced
- * @queue: of @device
  * @pieces: what to do
  * @nr_pieces: how many
  * @iters: of a copy: the caller's bytes of each piece that are not handed out
@@ -970,7 +986,6 @@ struct devbuf_job {
 	struct devbuf_gate gate;
 	struct devbuf_fence *fence;
 	struct devbuf_device *device;
-	struct devbuf_queue *queue;
 	struct devbuf_piece *pieces;
 	u32 nr_pieces;
 	struct iov_iter *iters;

@@ -118,12 +118,6 @@ static void devbuf_dmabuf_unmap(struct dma_buf_attachment *attachment,
 	mutex_unlock(&storage->sync_lock);
 }
 
-/* Where the export begins, in bytes from the storage's first page. */
-static u64 devbuf_export_pos(const struct devbuf_export_info *export)
-{
-	return (u64)export->first_page << PAGE_SHIFT;
-}
-
 static int devbuf_dmabuf_begin_cpu_access(struct dma_buf *dmabuf,
 					  enum dma_data_direction dir)
 {

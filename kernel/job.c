@@ -158,7 +158,7 @@ static void devbuf_job_may_begin(struct devbuf_gate *gate)
 {
 	struct devbuf_job *job = container_of(gate, struct devbuf_job, gate);
 
-	devbuf_queue_add(job->queue, job);
+	devbuf_queue_add(&job->device->queue, job);
 }
 
 /*
@@ -173,14 +173,14 @@ static bool devbuf_job_cancel(struct devbuf_request *request)
 	bool found;
 	int error;
 
-	spin_lock_irqsave(&job->queue->lock, flags);
+	spin_lock_irqsave(&job->device->queue.lock, flags);
 	found = !job->over && !cmpxchg(&job->gate.error, 0, -ECANCELED);
 	/* A fence that it waits for may have failed before: nor will it begin then. */
 	error = job->begun || job->over ? 0 : READ_ONCE(job->gate.error);
 	/* What has begun ends with its next turn: now. */
 	if (found && !list_empty(&job->queue_entry))
-		list_move(&job->queue_entry, &job->queue->jobs);
-	spin_unlock_irqrestore(&job->queue->lock, flags);
+		list_move(&job->queue_entry, &job->device->queue.jobs);
+	spin_unlock_irqrestore(&job->device->queue.lock, flags);
 	if (error)
 		devbuf_request_complete(request, error);
 	return found;
@@ -233,7 +233,6 @@ static struct devbuf_job *devbuf_job_new(const struct devbuf_piece *pieces, u32 
 	job->gate.open = devbuf_job_may_begin;
 	storage = pieces[0].dst.storage ?: pieces[0].src.storage;
 	job->device = storage->device;
-	job->queue = &job->device->queue;
 	job->fence = devbuf_fence_new(job->device);
 	if (!job->fence) {
 		kvfree(job);
@@ -316,9 +315,9 @@ static void devbuf_job_start(struct devbuf_job *job, struct devbuf_fences *fence
 	open = devbuf_gate_arm(&job->gate, fences, nr_in_fences);
 	here = open && small;
 	if (here)
-		devbuf_queue_run_here(job->queue, job);
+		devbuf_queue_run_here(&job->device->queue, job);
 	else if (open)
-		devbuf_queue_add(job->queue, job);
+		devbuf_queue_add(&job->device->queue, job);
 	dma_fence_end_signalling(signalling);
 	if (here)
 		devbuf_job_put(job);

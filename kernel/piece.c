@@ -8,6 +8,37 @@
 
 #include "devbuf_private.h"
 
+/**
+ * devbuf_range_hold - check a range of bytes of a buffer, and hold its memory
+ * @context: whose
+ * @id: the buffer
+ * @offset: bytes from its beginning
+ * @nbytes: how many
+ * @rights: DEVBUF_RIGHT_* bits that the handle must have
+ * @pos: set to where the range begins, in bytes from the storage's first page
+ *
+ * Return: the storage, with a reference, or -ENOENT, -EACCES, -EINVAL, -EOVERFLOW
+ * or -ENODATA.
+ */
+struct devbuf_storage *devbuf_range_hold(struct devbuf_context *context, u64 id,
+					 u64 offset, u64 nbytes, u32 rights,
+					 u64 *pos)
+{
+	struct devbuf_storage *storage;
+	struct devbuf_buffer *buffer;
+	int ret;
+
+	buffer = devbuf_context_find(context, id, rights, NULL);
+	if (IS_ERR(buffer))
+		return ERR_CAST(buffer);
+	ret = devbuf_check_range(offset, nbytes, buffer->nbytes);
+	storage = ret ? ERR_PTR(ret) :
+			devbuf_buffer_get_storage(buffer) ?: ERR_PTR(-ENODATA);
+	*pos = devbuf_buffer_pos(buffer) + offset;
+	devbuf_buffer_put(buffer);
+	return storage;
+}
+
 /* Look the buffer up, and hold its memory. */
 static int devbuf_end_hold(struct devbuf_ends *ends, struct devbuf_end *end, u64 id)
 {
@@ -83,6 +114,22 @@ int devbuf_end_resolve(struct devbuf_ends *ends, struct devbuf_end *end, u64 id,
 	return 0;
 }
 
+/* Do both ends share bytes? Then the order in which they are copied matters. */
+bool devbuf_piece_overlaps(const struct devbuf_piece *piece)
+{
+	const struct devbuf_end *dst = &piece->dst, *src = &piece->src;
+
+	return dst->storage == src->storage &&
+	       dst->pos < src->pos + piece->nbytes &&
+	       src->pos < dst->pos + piece->nbytes;
+}
+
+/* Must it be copied from its end, lest its beginning be overwritten? */
+bool devbuf_piece_goes_down(const struct devbuf_piece *piece)
+{
+	return piece->dst.pos > piece->src.pos && devbuf_piece_overlaps(piece);
+}
+
 /**
  * devbuf_piece_wait - wait until the CPU may copy a piece
  * @piece: the piece
@@ -125,7 +172,7 @@ void devbuf_piece_end(const struct devbuf_piece *piece)
 }
 
 /* Does nobody else use any of the memory, as far as one can tell at a glance? */
-bool devbuf_pieces_are_idle(const struct devbuf_piece *pieces, u32 nr)
+static bool devbuf_pieces_are_idle(const struct devbuf_piece *pieces, u32 nr)
 {
 	u32 i;
 

@@ -89,7 +89,7 @@ static void devbuf_queue_work(struct work_struct *work)
 	queue->nr_workers--;
 	spin_unlock_irq(&queue->lock);
 	dma_fence_end_signalling(signalling);
-	/* Jobs hold the device by their storages, and may be gone. */
+	/* The jobs held it, too, and may be gone. */
 	devbuf_device_put(container_of(queue, struct devbuf_device, queue));
 }
 

@@ -4,16 +4,6 @@
  */
 #include "devbuf_private.h"
 
-/* Do both ends of the piece share bytes? Then its slices must go in order. */
-static bool devbuf_piece_overlaps(const struct devbuf_piece *piece)
-{
-	const struct devbuf_end *dst = &piece->dst, *src = &piece->src;
-
-	return dst->storage == src->storage &&
-	       dst->pos < src->pos + piece->nbytes &&
-	       src->pos < dst->pos + piece->nbytes;
-}
-
 /* A slice of the present piece, which is not all handed out yet. */
 static void devbuf_job_cut(struct devbuf_job *job, struct devbuf_slice *slice)
 {
@@ -21,8 +11,7 @@ static void devbuf_job_cut(struct devbuf_job *job, struct devbuf_slice *slice)
 	u64 nbytes = min_t(u64, piece->nbytes - job->offset, DEVBUF_COPY_STEP);
 	u64 offset = job->offset;
 
-	/* As memmove() does: from the end, if the beginning would be overwritten. */
-	if (devbuf_piece_overlaps(piece) && piece->dst.pos > piece->src.pos)
+	if (devbuf_piece_goes_down(piece))
 		offset = piece->nbytes - job->offset - nbytes;
 	slice->piece = *piece;
 	slice->piece.dst.pos += offset;
@@ -51,7 +40,7 @@ bool devbuf_job_take(struct devbuf_job *job, struct devbuf_slice *slice)
 	const struct devbuf_piece *piece = &job->pieces[job->piece];
 	int error = READ_ONCE(job->gate.error);
 
-	lockdep_assert_held(&job->queue->lock);
+	lockdep_assert_held(&job->device->queue.lock);
 	slice->begins = false;
 	slice->piece.nbytes = 0;
 	if (job->running) {
@@ -110,7 +99,7 @@ void devbuf_job_run_slice(struct devbuf_job *job, struct devbuf_slice *slice)
  */
 bool devbuf_job_put_back(struct devbuf_job *job, const struct devbuf_slice *slice)
 {
-	lockdep_assert_held(&job->queue->lock);
+	lockdep_assert_held(&job->device->queue.lock);
 	job->running--;
 	if (slice->begins)
 		job->prepared = true;

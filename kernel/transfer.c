@@ -87,12 +87,8 @@ static int devbuf_cpu_copy_down(const struct devbuf_piece *piece)
 
 static int devbuf_cpu_copy(const struct devbuf_piece *piece)
 {
-	const struct devbuf_end *dst = &piece->dst, *src = &piece->src;
-
-	if (dst->storage == src->storage && dst->pos > src->pos &&
-	    dst->pos - src->pos < piece->nbytes)
-		return devbuf_cpu_copy_down(piece);
-	return devbuf_cpu_copy_up(piece);
+	return devbuf_piece_goes_down(piece) ? devbuf_cpu_copy_down(piece) :
+					       devbuf_cpu_copy_up(piece);
 }
 
 const struct devbuf_engine devbuf_cpu_engine = {

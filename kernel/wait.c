@@ -99,30 +99,20 @@ static int devbuf_wait_collect(struct devbuf_command *cmd,
 {
 	const struct devbuf_wait *arg = &cmd->arg.wait;
 	struct devbuf_storage *storage;
-	struct devbuf_buffer *buffer;
 	u64 start;
 	int ret;
 
 	ret = devbuf_fences_add_user(fences, arg->in_fences, arg->nr_in_fences);
 	if (ret || !arg->id)
 		return ret;
-	buffer = devbuf_context_find(cmd->context, arg->id, DEVBUF_RIGHT_READ, NULL);
-	if (IS_ERR(buffer))
-		return PTR_ERR(buffer);
-	ret = devbuf_check_range(arg->offset, arg->nbytes, buffer->nbytes);
-	if (ret)
-		goto out;
-	ret = -ENODATA;
-	storage = devbuf_buffer_get_storage(buffer);
-	if (!storage)
-		goto out;
-	start = devbuf_buffer_pos(buffer) + arg->offset;
+	storage = devbuf_range_hold(cmd->context, arg->id, arg->offset, arg->nbytes,
+				    DEVBUF_RIGHT_READ, &start);
+	if (IS_ERR(storage))
+		return PTR_ERR(storage);
 	ret = devbuf_access_collect(storage, start, start + arg->nbytes - 1,
 				    arg->flags & DEVBUF_WAIT_WRITE,
 				    !cmd->ring, fences);
 	devbuf_storage_put(storage);
-out:
-	devbuf_buffer_put(buffer);
 	return ret;
 }
 
