@@ -314,18 +314,34 @@ out:
 	return ret;
 }
 
+/* May this view be of that memory? */
+static int devbuf_view_check(const struct devbuf_buffer *view,
+			     struct devbuf_storage *storage)
+{
+	struct devbuf_device *device = view->device;
+	int ret;
+
+	if (devbuf_storage_is_of_host(storage))
+		return 0;
+	if (!devbuf_device_enter(device))
+		return -ENODEV;
+	ret = device->desc.ops->offset(device, &storage->mem, view->offset,
+				       view->nbytes);
+	devbuf_device_leave(device);
+	return ret;
+}
+
 /*
  * Give @buffer its memory: its base's, which is @fresh if it had none. Consumes
  * @fresh only when it returns 0 and the base took it.
  *
- * Return: 0, -EOPNOTSUPP, or -EAGAIN when somebody else was faster and the
+ * Return: 0, -EOPNOTSUPP, -ENODEV, or -EAGAIN when somebody else was faster and the
  * caller has to look again.
  */
 static int devbuf_buffer_attach(struct devbuf_buffer *buffer,
 				struct devbuf_storage *fresh)
 {
 	struct devbuf_buffer *base = buffer->base;
-	struct devbuf_device *device = base->device;
 	struct devbuf_storage *storage;
 	int ret = -EAGAIN;
 
@@ -338,8 +354,7 @@ static int devbuf_buffer_attach(struct devbuf_buffer *buffer,
 		storage = fresh;
 	ret = 0;
 	if (devbuf_buffer_is_view(buffer)) {
-		ret = device->desc.ops->offset(device, &storage->mem,
-					       buffer->offset, buffer->nbytes);
+		ret = devbuf_view_check(buffer, storage);
 		if (ret)
 			goto unlock;
 		devbuf_storage_get(storage);
@@ -403,7 +418,7 @@ int devbuf_ioctl_allocate(struct devbuf_command *cmd)
 	if (IS_ERR(buffer))
 		return PTR_ERR(buffer);
 	if (devbuf_buffer_is_view(buffer) &&
-	    !(buffer->device->caps & DEVBUF_CAP_VIEWS)) {
+	    !(devbuf_buffer_caps(buffer) & DEVBUF_CAP_VIEWS)) {
 		ret = -EOPNOTSUPP;
 		goto out;
 	}
@@ -498,14 +513,15 @@ int devbuf_ioctl_destroy(struct devbuf_command *cmd)
 	return 0;
 }
 
-static u32 devbuf_buffer_state(const struct devbuf_buffer *buffer, u32 *shift)
+static void devbuf_buffer_query(const struct devbuf_buffer *buffer,
+				struct devbuf_query *arg)
 {
 	struct devbuf_storage *storage;
 	u32 state = 0;
 
 	if (devbuf_buffer_is_view(buffer))
 		state |= DEVBUF_STATE_VIEW;
-	if (READ_ONCE(buffer->device->gone))
+	if (devbuf_device_is_gone(buffer->device))
 		state |= DEVBUF_STATE_DEVICE_GONE;
 	if (rcu_access_pointer(buffer->storage))
 		state |= DEVBUF_STATE_ALLOCATED;
@@ -515,10 +531,12 @@ static u32 devbuf_buffer_state(const struct devbuf_buffer *buffer, u32 *shift)
 		state |= DEVBUF_STATE_BASE_ALLOCATED;
 		if (storage->mem.read_only)
 			state |= DEVBUF_STATE_READ_ONLY;
-		*shift = storage->mem.largest_page_shift;
+		arg->out_largest_page_shift = storage->mem.largest_page_shift;
+		if (storage->local)
+			arg->out_address = storage->mem.address + buffer->offset;
 	}
 	rcu_read_unlock();
-	return state;
+	arg->out_state = state;
 }
 
 int devbuf_ioctl_query(struct devbuf_command *cmd)
@@ -541,7 +559,7 @@ int devbuf_ioctl_query(struct devbuf_command *cmd)
 	arg->out_alignment = buffer->alignment;
 	arg->out_dtype = buffer->dtype;
 	arg->out_create_flags = buffer->flags;
-	arg->out_state = devbuf_buffer_state(buffer, &arg->out_largest_page_shift);
+	devbuf_buffer_query(buffer, arg);
 	arg->out_rights = grant.rights;
 	arg->out_handle_count = devbuf_context_count(cmd->context, arg->id);
 	memcpy(arg->out_device, buffer->device->name, sizeof(arg->out_device));

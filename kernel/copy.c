@@ -12,9 +12,11 @@
 #include "devbuf_private.h"
 
 static int devbuf_copy_resolve(struct devbuf_ends *ends, struct devbuf_piece *piece,
+			       const struct devbuf_piece *previous,
 			       const struct devbuf_copy_range *range)
 {
 	struct devbuf_end *end = ends->write ? &piece->dst : &piece->src;
+	int ret;
 
 	if (!access_ok(u64_to_user_ptr(range->user_addr), range->nbytes))
 		return -EFAULT;
@@ -23,10 +25,54 @@ static int devbuf_copy_resolve(struct devbuf_ends *ends, struct devbuf_piece *pi
 		.nbytes = range->nbytes,
 		.engine = &devbuf_cpu_engine,
 	};
-	return devbuf_end_resolve(ends, end, range->id, range->offset, range->nbytes);
+	ret = devbuf_end_resolve(ends, end, range->id, range->offset, range->nbytes);
+	if (ret || end->storage->stays)
+		return ret;
+	ret = devbuf_stage_get(end, range->nbytes, !previous ? NULL :
+			       ends->write ? &previous->dst : &previous->src);
+	if (ret)
+		devbuf_storage_put(end->storage);
+	else if (end->stage->dma)
+		piece->engine = &devbuf_device_engine;
+	return ret;
 }
 
-/* Copies one piece; adds what was copied to @done. */
+/* By way of a stage; adds what was copied to @done. */
+static int devbuf_copy_piece_staged(const struct devbuf_piece *piece, u64 *done)
+{
+	const struct devbuf_end *end = piece->dst.storage ? &piece->dst : &piece->src;
+	void __user *user = u64_to_user_ptr(piece->user_addr);
+	bool in = piece->dst.storage;
+	void *stage = end->stage->vaddr;
+	u64 rest = piece->nbytes, pos = end->pos, nbytes, left;
+	int ret = 0;
+
+	for (; rest; rest -= nbytes, pos += nbytes, user += nbytes) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		nbytes = devbuf_stage_step(end, rest);
+		if (in) {
+			left = __copy_from_user(stage, user, nbytes);
+			if (left < nbytes)
+				ret = devbuf_stage_store(end, pos, stage,
+							 nbytes - left);
+		} else {
+			left = nbytes;
+			ret = devbuf_stage_load(end, pos, nbytes);
+			if (!ret)
+				left = __copy_to_user(user, stage, nbytes);
+		}
+		if (ret)
+			return ret;
+		*done += nbytes - left;
+		if (left)
+			return -EFAULT;
+		cond_resched();
+	}
+	return 0;
+}
+
+/* The same for memory that stays. */
 static int devbuf_copy_piece(const struct devbuf_piece *piece, bool nonblock,
 			     u64 *done)
 {
@@ -64,12 +110,40 @@ static int devbuf_copy_piece(const struct devbuf_piece *piece, bool nonblock,
 	return 0;
 }
 
+static int devbuf_copy_slice_staged(const struct devbuf_piece *piece,
+				    struct iov_iter *iter)
+{
+	const struct devbuf_end *end = piece->dst.storage ? &piece->dst : &piece->src;
+	u64 pos = end->pos, rest = piece->nbytes, nbytes, copied;
+	bool in = piece->dst.storage;
+	void *stage = end->stage->vaddr;
+	int ret = 0;
+
+	for (; rest && !ret; rest -= nbytes, pos += nbytes) {
+		nbytes = devbuf_stage_step(end, rest);
+		if (in) {
+			copied = copy_from_iter(stage, nbytes, iter);
+			if (copied == nbytes)
+				ret = devbuf_stage_store(end, pos, stage, nbytes);
+		} else {
+			copied = nbytes;
+			ret = devbuf_stage_load(end, pos, nbytes);
+			if (!ret)
+				copied = copy_to_iter(stage, nbytes, iter);
+		}
+		if (!ret && copied != nbytes)
+			ret = -EFAULT;
+	}
+	return ret;
+}
+
 /**
  * devbuf_copy_slice - copy between a buffer and pages of the caller's
  * @piece: of which bytes of the buffer
  * @iter: the caller's
  *
- * Return: 0 or -EFAULT.
+ * Return: 0 or -EFAULT; of memory that does not stay, what devbuf_stage_load() and
+ * devbuf_stage_store() return, too.
  */
 int devbuf_copy_slice(const struct devbuf_piece *piece, struct iov_iter *iter)
 {
@@ -78,6 +152,8 @@ int devbuf_copy_slice(const struct devbuf_piece *piece, struct iov_iter *iter)
 	bool in = piece->dst.storage;
 	void *span;
 
+	if (end->stage)
+		return devbuf_copy_slice_staged(piece, iter);
 	for (; rest; rest -= nbytes, pos += nbytes) {
 		nbytes = rest;
 		span = devbuf_storage_span(end->storage, pos, &nbytes);
@@ -95,20 +171,27 @@ static int devbuf_copy_now(struct devbuf_command *cmd,
 	struct devbuf_copy *arg = &cmd->arg.copy;
 	bool nonblock = devbuf_command_is_nonblocking(cmd);
 	int ret = 0;
+	u64 done;
 	u32 i;
 
 	/* Who may not wait has made sure that there is nothing to wait for. */
 	for (i = 0; i < nr && !ret && !nonblock; i++)
 		ret = devbuf_piece_wait(&pieces[i]);
 	for (i = 0; i < nr && !ret; i++) {
-		ret = devbuf_copy_piece(&pieces[i], nonblock, &arg->out_done_nbytes);
+		done = arg->out_done_nbytes;
+		if (devbuf_piece_is_slow(&pieces[i]))
+			ret = devbuf_copy_piece_staged(&pieces[i],
+						       &arg->out_done_nbytes);
+		else
+			ret = devbuf_copy_piece(&pieces[i], nonblock,
+						&arg->out_done_nbytes);
+		if (arg->out_done_nbytes > done)
+			arg->out_path = max(arg->out_path, pieces[i].engine->path);
 		devbuf_piece_end(&pieces[i]);
 	}
 	/* Pages of the caller's are not there: it is to be queued after all. */
 	if (ret == -EAGAIN)
 		return ret;
-	if (arg->out_done_nbytes)
-		arg->out_path = DEVBUF_PATH_CPU;
 	return devbuf_command_reply(cmd) ? -EFAULT : ret;
 }
 
@@ -132,7 +215,8 @@ static int devbuf_copy(struct devbuf_command *cmd, bool in)
 	devbuf_ends_init(&ends, cmd->context, arg->nr_ranges, in);
 	for (nr = 0; nr < arg->nr_ranges; nr++) {
 		range = ranges[nr];
-		ret = devbuf_copy_resolve(&ends, &pieces[nr], &range);
+		ret = devbuf_copy_resolve(&ends, &pieces[nr],
+					  nr ? &pieces[nr - 1] : NULL, &range);
 		if (ret)
 			goto out;
 	}

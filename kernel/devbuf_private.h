@@ -19,7 +19,8 @@
  *	view    -> base			for life
  *	buffer  -> device		for life
  *	buffer  -> storage		from ALLOCATE to DEALLOCATE, base and view
- *	storage -> device, provider's module	for life
+ *	storage -> device		for life; the device gets its memory back when
+ *					it goes, whoever has the storage (device.c)
  *	export  -> buffer, storage	until its dma_buf is released
  *	mapping -> pseudo-file -> storage	until munmap
  *	running copy -> storage		while it runs
@@ -51,6 +52,7 @@
  *	devbuf_context.requests_lock	commands that have not ended
  *	a fence's lock			held while its callbacks open our gates
  *	devbuf_queue.lock		jobs of a device
+ *	devbuf_device.memory_lock	what of its memory is used
  *	list_lru lock			the shrinker's list
  *	devbuf_reuse.lock		kept storages of a context
  *
@@ -60,6 +62,7 @@
 #define DEVBUF_PRIVATE_H
 
 #include <linux/atomic.h>
+#include <linux/completion.h>
 #include <linux/dma-direction.h>
 #include <linux/dma-fence.h>
 #include <linux/hashtable.h>
@@ -68,6 +71,7 @@
 #include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/overflow.h>
+#include <linux/percpu-refcount.h>
 #include <linux/rbtree.h>
 #include <linux/rcupdate.h>
 #include <linux/refcount.h>
@@ -76,6 +80,7 @@
 #include <linux/sizes.h>
 #include <linux/spinlock.h>
 #include <linux/uio.h>
+#include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <linux/ww_mutex.h>
 #include <linux/devbuf.h>
@@ -85,7 +90,9 @@
 struct devbuf_buffer;
 struct devbuf_context;
 struct devbuf_job;
+struct devbuf_dma_map;
 struct devbuf_piece;
+struct devbuf_stage;
 struct devbuf_storage;
 struct bio_vec;
 struct dma_buf;
@@ -154,7 +161,7 @@ DEVBUF_SAME_MEMBER(out_path);
 DEVBUF_SAME_MEMBER(out_fence);
 DEVBUF_SAME_MEMBER(in_fences);
 DEVBUF_SAME_MEMBER(cookie);
-static_assert(sizeof(struct devbuf_copy) == sizeof(struct devbuf_transfer));
+static_assert(sizeof(struct devbuf_copy) == offsetof(struct devbuf_transfer, operation));
 
 int devbuf_command_run(struct devbuf_command *cmd, unsigned int number);
 int devbuf_command_reply(struct devbuf_command *cmd);
@@ -276,15 +283,25 @@ void devbuf_queues_exit(void);
 
 /**
  * struct devbuf_device - where memory comes from
- * @ref: buffers, storages and the registry
+ * @ref: buffers, storages, jobs and the registry
  * @entry: in the registry; under its lock
  * @cursor: place in the walk of DEVICE_INFO: never used again
  * @gone: unregistered; set under the registry's lock
- * @desc: as registered; what it points to is there while @owner is held
- * @owner: the module of the callbacks
+ * @permanent: there for as long as its memory is
+ * @reaches_all: its engine's addresses reach all memory of the host
+ * @desc: as registered. The callbacks may be called between devbuf_device_enter()
+ *	and devbuf_device_leave(); the devices that it names are referenced.
+ * @active: who has entered
+ * @idle: nobody has, after it was unregistered
  * @caps: DEVBUF_CAP_* bits
+ * @no_export: why its own memory has no dma-bufs, DEVBUF_REASON_*
  * @prefix_len: bytes of @name before the colon
  * @queue: jobs that write to its memory, or read it for the caller
+ * @memory_lock: guards what follows
+ * @storages: those whose memory it may want back
+ * @nr_memories: how many allocations it has not got back
+ * @dma_maps: what is mapped for its engine
+ * @freed: wakes up when there are none
  * @name: "PREFIX:N", zeros to the end
  */
 struct devbuf_device {
@@ -292,18 +309,58 @@ struct devbuf_device {
 	struct list_head entry;
 	u64 cursor;
 	bool gone;
+	bool permanent;
+	bool reaches_all;
 	struct devbuf_device_desc desc;
-	struct module *owner;
+	struct percpu_ref active;
+	struct completion idle;
 	u64 caps;
+	u32 no_export;
 	size_t prefix_len;
 	struct devbuf_queue queue;
+	spinlock_t memory_lock;	/* storages, nr_memories, dma_maps */
+	struct list_head storages;
+	unsigned long nr_memories;
+	struct list_head dma_maps;
+	wait_queue_head_t freed;
 	char name[DEVBUF_DEVICE_NAME_MAX];
 };
 
+/**
+ * devbuf_device_enter - before a callback of the device is called, or its memory
+ *	touched that may go with it
+ * @device: the device
+ *
+ * Holds up whoever unregisters the device: no waiting for userspace until
+ * devbuf_device_leave().
+ *
+ * Return: false when the device is gone.
+ */
+static inline bool devbuf_device_enter(struct devbuf_device *device)
+{
+	return percpu_ref_tryget_live(&device->active);
+}
+
+static inline void devbuf_device_leave(struct devbuf_device *device)
+{
+	percpu_ref_put(&device->active);
+}
+
+static inline bool devbuf_device_is_gone(const struct devbuf_device *device)
+{
+	return READ_ONCE(device->gone);
+}
+
+struct devbuf_device *
+devbuf_device_register_permanent(const struct devbuf_device_desc *desc);
 struct devbuf_device *devbuf_device_find(const char *name);
 void devbuf_device_put(struct devbuf_device *device);
-int devbuf_device_enter(struct devbuf_device *device);
-void devbuf_device_leave(struct devbuf_device *device);
+void devbuf_device_add_memory(struct devbuf_device *device,
+			      struct devbuf_storage *storage);
+void devbuf_device_free_memory(struct devbuf_device *device,
+			       struct devbuf_storage *storage);
+void devbuf_device_give_back(struct devbuf_device *device,
+			     struct devbuf_storage *storage);
 bool devbuf_device_same_prefix(const struct devbuf_device *a,
 			       const struct devbuf_device *b);
 int devbuf_ioctl_device_info(struct devbuf_command *cmd);
@@ -314,6 +371,12 @@ int devbuf_ioctl_device_info(struct devbuf_command *cmd);
  * struct devbuf_storage - memory of a device
  * @mem: the memory; does not change
  * @device: its device
+ * @local: the memory is the device's own, not the host's
+ * @stays: the memory is pages of the host, there for as long as the storage is.
+ *	Other memory goes with its device, and is touched only by who has entered
+ *	that (stage.c).
+ * @device_entry: in the device's list, while the memory is the storage's; under
+ *	its lock
  * @ref: who uses it. Zero while it is kept for reuse or being freed, so that a
  *	look-up that comes too late cannot take it (devbuf_buffer_get_storage).
  * @rcu: the struct itself stays for an RCU grace period
@@ -336,6 +399,9 @@ int devbuf_ioctl_device_info(struct devbuf_command *cmd);
 struct devbuf_storage {
 	struct devbuf_memory mem;
 	struct devbuf_device *device;
+	bool local;
+	bool stays;
+	struct list_head device_entry;
 	refcount_t ref;
 	struct rcu_head rcu;
 
@@ -361,12 +427,13 @@ struct devbuf_storage *devbuf_storage_alloc(struct devbuf_context *context,
 void devbuf_storage_get(struct devbuf_storage *storage);
 void devbuf_storage_put(struct devbuf_storage *storage);
 void devbuf_storage_free(struct devbuf_storage *storage);
+void devbuf_storage_revoke(struct devbuf_storage *storage, unsigned long deadline);
 int devbuf_storage_init(void);
 void devbuf_storage_exit(void);
 
 /**
  * devbuf_storage_span - a piece of memory that the CPU can copy in one go
- * @storage: page-backed memory
+ * @storage: memory of pages. If it does not stay: its device is entered.
  * @pos: bytes from the beginning of the first page
  * @nbytes: in: how many are wanted; out: how many lie there in a row
  *
@@ -389,10 +456,17 @@ static inline void *devbuf_storage_span(const struct devbuf_storage *storage,
 	return page_address(page) + offset_in_page(pos);
 }
 
-/* Bytes between the beginning of the first page and the end of the last. */
-static inline u64 devbuf_storage_pages_nbytes(const struct devbuf_storage *storage)
+/* Is it of the host, though it was asked for at a device with its own memory? */
+static inline bool devbuf_storage_is_of_host(const struct devbuf_storage *storage)
 {
-	return (u64)storage->mem.nr_pages << PAGE_SHIFT;
+	return storage->device->caps & DEVBUF_CAP_LOCAL && !storage->local;
+}
+
+/* Bytes that it occupies: from the first page to the last, if it is pages. */
+static inline u64 devbuf_storage_nbytes(const struct devbuf_storage *storage)
+{
+	return storage->mem.nr_pages ? (u64)storage->mem.nr_pages << PAGE_SHIFT :
+				       storage->mem.nbytes;
 }
 
 /* ---- reuse.c: storages kept by their context for its next allocation ---- */
@@ -425,6 +499,7 @@ struct devbuf_storage *devbuf_reuse_take(struct devbuf_reuse *reuse,
 void devbuf_reuse_keep_or_put(struct devbuf_context *context,
 			      struct devbuf_storage *storage);
 bool devbuf_reuse_flush(struct devbuf_reuse *reuse);
+void devbuf_reuse_forget(struct devbuf_device *device);
 int devbuf_reuse_register(void);
 void devbuf_reuse_unregister(void);
 extern struct list_lru devbuf_reuse_lru;
@@ -513,6 +588,52 @@ static inline u64 devbuf_buffer_pos(const struct devbuf_buffer *buffer)
 static inline bool devbuf_buffer_is_view(const struct devbuf_buffer *buffer)
 {
 	return buffer->base != buffer;
+}
+
+/* Is its memory the device's own? Otherwise it is the host's. */
+static inline bool devbuf_buffer_is_local(const struct devbuf_buffer *buffer)
+{
+	return buffer->device->caps & DEVBUF_CAP_LOCAL &&
+	       !(buffer->flags & DEVBUF_CREATE_HOST);
+}
+
+/* What memory of the host can do, whichever device it was allocated for. */
+#define DEVBUF_CAPS_OF_HOST	(DEVBUF_CAP_VIEWS | DEVBUF_CAP_COPY |	\
+				 DEVBUF_CAP_MAP | DEVBUF_CAP_PINNABLE |	\
+				 DEVBUF_CAP_EXPORT)
+
+/**
+ * struct devbuf_place - where memory lies, or will lie
+ * @device: at which device
+ * @local: in its own memory, or in the host's
+ */
+struct devbuf_place {
+	struct devbuf_device *device;
+	bool local;
+};
+
+static inline struct devbuf_place
+devbuf_place_of_buffer(const struct devbuf_buffer *buffer)
+{
+	return (struct devbuf_place) {
+		.device = buffer->device, .local = devbuf_buffer_is_local(buffer),
+	};
+}
+
+/* What can be done with memory there: DEVBUF_CAP_* bits. */
+static inline u64 devbuf_place_caps(struct devbuf_place place)
+{
+	u64 caps = place.device->caps;
+
+	if (caps & DEVBUF_CAP_LOCAL && !place.local)
+		caps |= DEVBUF_CAPS_OF_HOST;
+	return caps;
+}
+
+/* What can be done with this buffer: DEVBUF_CAP_* bits. */
+static inline u64 devbuf_buffer_caps(const struct devbuf_buffer *buffer)
+{
+	return devbuf_place_caps(devbuf_place_of_buffer(buffer));
 }
 
 void devbuf_buffer_get(struct devbuf_buffer *buffer);
@@ -627,6 +748,7 @@ static inline bool devbuf_export_meets(const struct devbuf_export_info *export,
 }
 
 void devbuf_exports_forget(struct devbuf_buffer *buffer);
+void devbuf_exports_revoke(struct devbuf_storage *storage, unsigned long deadline);
 int devbuf_ioctl_export(struct devbuf_command *cmd);
 int devbuf_ioctl_import(struct devbuf_command *cmd);
 
@@ -661,6 +783,9 @@ int devbuf_ioctl_sync(struct devbuf_command *cmd);
 
 int devbuf_mmap(struct file *file, struct vm_area_struct *vma);
 pgprot_t devbuf_mmap_pgprot(const struct devbuf_storage *storage, pgprot_t prot);
+int devbuf_mmap_storage(struct vm_area_struct *vma, struct devbuf_storage *storage,
+			unsigned long first_page, bool writable);
+void devbuf_mmap_revoke(struct devbuf_storage *storage);
 int devbuf_mmap_open(void);
 void devbuf_mmap_close(void);
 
@@ -857,6 +982,7 @@ int devbuf_ioctl_wait(struct devbuf_command *cmd);
  * @buffer_nbytes: bytes of the buffer
  * @buffer_pos: where the buffer begins, in bytes from the storage's first page
  * @pos: where the range begins, likewise
+ * @stage: how its bytes are reached, or NULL if it @stays
  */
 struct devbuf_end {
 	struct devbuf_storage *storage;
@@ -864,6 +990,7 @@ struct devbuf_end {
 	u64 buffer_nbytes;
 	u64 buffer_pos;
 	u64 pos;
+	struct devbuf_stage *stage;
 };
 
 /**
@@ -873,6 +1000,8 @@ struct devbuf_end {
  * @user_addr: the caller's bytes, if one of the ends is his
  * @nbytes: how many
  * @engine: how it goes
+ * @dma: the end that is not the engine's, mapped for it; or NULL
+ * @operation: for the device to do, or zero to copy
  * @queued: it is a job's, and does not end when the caller gets a signal
  */
 struct devbuf_piece {
@@ -881,6 +1010,8 @@ struct devbuf_piece {
 	u64 user_addr;
 	u64 nbytes;
 	const struct devbuf_engine *engine;
+	struct devbuf_dma_map *dma;
+	u32 operation;
 	bool queued;
 };
 
@@ -888,17 +1019,31 @@ struct devbuf_piece {
  * struct devbuf_engine - one way to get from here to there
  * @path: DEVBUF_PATH_*
  * @reason: why it cannot, or DEVBUF_REASON_NONE
+ * @prepare: for memory that does not stay: what @copy needs, and that can fail:
+ *	0, -ENOMEM, -EIO, -ENODEV, -EOPNOTSUPP or -EINVAL. Some of it may be shared
+ *	with the piece before. What it made goes with the piece
+ *	(devbuf_piece_release).
  * @copy: does it: the whole piece, or an error. In any thread, perhaps as a part
  *	of signalling fences.
  */
 struct devbuf_engine {
 	u32 path;
-	u32 (*reason)(const struct devbuf_device *dst,
-		      const struct devbuf_device *src);
+	u32 (*reason)(const struct devbuf_place *dst,
+		      const struct devbuf_place *src);
+	int (*prepare)(struct devbuf_piece *piece,
+		       const struct devbuf_piece *previous);
 	int (*copy)(const struct devbuf_piece *piece);
 };
 
+extern const struct devbuf_engine devbuf_device_engine;
 extern const struct devbuf_engine devbuf_cpu_engine;
+
+/* Does it take more than the CPU, which copies memory that stays? */
+static inline bool devbuf_piece_is_slow(const struct devbuf_piece *piece)
+{
+	return piece->dst.stage || piece->src.stage ||
+	       piece->engine != &devbuf_cpu_engine;
+}
 
 /**
  * struct devbuf_ends - ends that a command has looked up
@@ -931,6 +1076,7 @@ struct devbuf_storage *devbuf_range_hold(struct devbuf_context *context, u64 id,
 					 u64 *pos);
 bool devbuf_piece_overlaps(const struct devbuf_piece *piece);
 bool devbuf_piece_goes_down(const struct devbuf_piece *piece);
+void devbuf_piece_release(const struct devbuf_piece *piece);
 int devbuf_piece_begin(const struct devbuf_piece *piece);
 int devbuf_piece_wait(const struct devbuf_piece *piece);
 void devbuf_piece_end(const struct devbuf_piece *piece);
@@ -947,6 +1093,78 @@ int devbuf_ioctl_copyout(struct devbuf_command *cmd);
 int devbuf_copy_slice(const struct devbuf_piece *piece, struct iov_iter *iter);
 int devbuf_ioctl_path(struct devbuf_command *cmd);
 int devbuf_ioctl_transfer(struct devbuf_command *cmd);
+
+/* ---- stage.c: memory that the CPU cannot touch at any time ---- */
+
+/* Most bytes of a stage, and so of one step by way of it. */
+#define DEVBUF_STAGE_NBYTES	SZ_64K
+
+/**
+ * struct devbuf_stage - memory of the host by way of which other is reached
+ * @ref: pieces
+ * @device: of the memory that it serves; referenced
+ * @vaddr: the stage
+ * @nbytes: how long it is
+ * @dma: the same, mapped for @device's engine; or NULL when the CPU goes on by
+ *	itself
+ */
+struct devbuf_stage {
+	refcount_t ref;
+	struct devbuf_device *device;
+	void *vaddr;
+	u64 nbytes;
+	struct devbuf_dma_map *dma;
+};
+
+int devbuf_stage_get(struct devbuf_end *end, u64 nbytes,
+		     const struct devbuf_end *previous);
+void devbuf_stage_put(struct devbuf_stage *stage);
+int devbuf_stage_load(const struct devbuf_end *end, u64 pos, u64 nbytes);
+int devbuf_stage_store(const struct devbuf_end *end, u64 pos, const void *from,
+		       u64 nbytes);
+
+/* How far the next step goes, of @rest bytes. */
+static inline u64 devbuf_stage_step(const struct devbuf_end *end, u64 rest)
+{
+	return end->stage ? min(rest, end->stage->nbytes) : rest;
+}
+
+/* ---- dma.c: what engines reach ---- */
+
+/**
+ * struct devbuf_dma_map - memory that is mapped for an engine
+ * @device: whose
+ * @entry: in the device's list, while it is mapped; under its lock
+ * @sgt: the memory
+ * @dir: direction
+ * @start: bytes from the first page of its storage to the first that is mapped
+ * @peer: the device whose memory it is, if not the host's; referenced
+ */
+struct devbuf_dma_map {
+	struct devbuf_device *device;
+	struct list_head entry;
+	struct sg_table sgt;
+	enum dma_data_direction dir;
+	u64 start;
+	struct devbuf_device *peer;
+};
+
+bool devbuf_dma_reaches_all(struct device *dev);
+bool devbuf_dma_reaches(const struct devbuf_device *device,
+			const struct devbuf_place *host);
+gfp_t devbuf_dma_zone(const struct devbuf_device *device);
+bool devbuf_dma_reaches_page(const struct devbuf_device *device,
+			     const struct page *page, unsigned int order);
+struct devbuf_dma_map *devbuf_dma_map_pages(struct devbuf_device *device,
+					    struct page **pages, u64 start,
+					    u64 nbytes,
+					    enum dma_data_direction dir);
+void devbuf_dma_unmap(struct devbuf_dma_map *map);
+void devbuf_dma_revoke(struct devbuf_device *device);
+int devbuf_dma_run(const struct devbuf_dma_map *map, u64 pos,
+		   struct devbuf_memory *mem, u64 offset, u64 nbytes,
+		   bool to_device);
+u32 devbuf_dma_peer_reason(const struct devbuf_device *device, struct device *dev);
 
 /* ---- job.c: queued copies ---- */
 
@@ -1042,6 +1260,11 @@ void devbuf_show_fdinfo(struct seq_file *m, struct file *file);
 
 /* ---- memory/: one file per kind of memory ---- */
 
+int devbuf_pages_alloc(struct devbuf_memory *mem, int node,
+		       const struct devbuf_device *reachable_by);
+void devbuf_pages_free(struct devbuf_memory *mem);
+struct page *devbuf_pages_alloc_one(const struct devbuf_device *device,
+				    unsigned int *order);
 int devbuf_system_register(void);
 void devbuf_system_unregister(void);
 int devbuf_userptr_register(void);

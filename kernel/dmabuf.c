@@ -8,6 +8,7 @@
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-mapping.h>
+#include <linux/dma-resv.h>
 #include <linux/file.h>
 #include <linux/module.h>
 #include <linux/sched/signal.h>
@@ -28,17 +29,38 @@ static struct page **devbuf_export_pages(const struct devbuf_export_info *export
 static int devbuf_attachment_init(struct devbuf_attachment *a)
 {
 	const struct devbuf_export_info *export = a->export;
+	struct devbuf_storage *storage = export->storage;
 	size_t max_segment = min_t(size_t, dma_get_max_seg_size(a->dev),
 				   dma_max_mapping_size(a->dev));
 
+	int ret;
+
 	if (export->nr_pages > UINT_MAX)
 		return -ENOMEM;
-	return sg_alloc_table_from_pages_segment(&a->sgt,
-						 devbuf_export_pages(export),
-						 export->nr_pages, 0,
-						 export->nr_pages << PAGE_SHIFT,
-						 max_t(size_t, max_segment, PAGE_SIZE),
-						 GFP_KERNEL_ACCOUNT);
+	if (!storage->stays && !devbuf_device_enter(storage->device))
+		return -ENODEV;
+	ret = sg_alloc_table_from_pages_segment(&a->sgt,
+						devbuf_export_pages(export),
+						export->nr_pages, 0,
+						export->nr_pages << PAGE_SHIFT,
+						max_t(size_t, max_segment, PAGE_SIZE),
+						GFP_KERNEL_ACCOUNT);
+	if (!storage->stays)
+		devbuf_device_leave(storage->device);
+	return ret;
+}
+
+/* May the importer's device reach memory that goes with ours? */
+static int devbuf_attachment_check(const struct devbuf_storage *storage,
+				   const struct dma_buf_attachment *attachment)
+{
+	if (storage->stays)
+		return 0;
+	/* The core attaches others, too, for them to be refused by ->pin. */
+	if (!attachment->peer2peer ||
+	    devbuf_dma_peer_reason(storage->device, attachment->dev))
+		return -EOPNOTSUPP;
+	return 0;
 }
 
 static int devbuf_dmabuf_attach(struct dma_buf *dmabuf,
@@ -48,6 +70,9 @@ static int devbuf_dmabuf_attach(struct dma_buf *dmabuf,
 	struct devbuf_attachment *a;
 	int ret;
 
+	ret = devbuf_attachment_check(export->storage, attachment);
+	if (ret)
+		return ret;
 	a = kzalloc(sizeof(*a), GFP_KERNEL_ACCOUNT);
 	if (!a)
 		return -ENOMEM;
@@ -59,6 +84,10 @@ static int devbuf_dmabuf_attach(struct dma_buf *dmabuf,
 		return ret;
 	}
 	attachment->priv = a;
+	INIT_LIST_HEAD(&a->entry);
+	/* A bus has no caches that would have to be told. */
+	if (export->storage->local)
+		return 0;
 
 	mutex_lock(&export->storage->sync_lock);
 	list_add(&a->entry, &export->storage->attachments);
@@ -73,7 +102,7 @@ static void devbuf_dmabuf_detach(struct dma_buf *dmabuf,
 	struct devbuf_attachment *a = attachment->priv;
 
 	mutex_lock(&export->storage->sync_lock);
-	list_del(&a->entry);
+	list_del_init(&a->entry);
 	mutex_unlock(&export->storage->sync_lock);
 	sg_free_table(&a->sgt);
 	kfree(a);
@@ -88,6 +117,8 @@ static struct sg_table *devbuf_dmabuf_map(struct dma_buf_attachment *attachment,
 
 	if (!a->export->writable && dir != DMA_TO_DEVICE)
 		return ERR_PTR(-EACCES);
+	if (!storage->stays && !devbuf_device_enter(storage->device))
+		return ERR_PTR(-ENODEV);
 
 	/*
 	 * Mapping and syncing are two steps, since other devices may have the
@@ -97,11 +128,14 @@ static struct sg_table *devbuf_dmabuf_map(struct dma_buf_attachment *attachment,
 	ret = a->mapped ? -EBUSY : dma_map_sgtable(a->dev, &a->sgt, dir,
 						   DMA_ATTR_SKIP_CPU_SYNC);
 	if (!ret) {
-		dma_sync_sgtable_for_device(a->dev, &a->sgt, dir);
+		if (!storage->local)
+			dma_sync_sgtable_for_device(a->dev, &a->sgt, dir);
 		a->mapped = true;
 		a->dir = dir;
 	}
 	mutex_unlock(&storage->sync_lock);
+	if (!storage->stays)
+		devbuf_device_leave(storage->device);
 	return ret ? ERR_PTR(ret) : &a->sgt;
 }
 
@@ -113,9 +147,23 @@ static void devbuf_dmabuf_unmap(struct dma_buf_attachment *attachment,
 
 	mutex_lock(&storage->sync_lock);
 	a->mapped = false;
-	dma_sync_sgtable_for_cpu(a->dev, sgt, dir);
+	if (!storage->local)
+		dma_sync_sgtable_for_cpu(a->dev, sgt, dir);
 	dma_unmap_sgtable(a->dev, sgt, dir, DMA_ATTR_SKIP_CPU_SYNC);
 	mutex_unlock(&storage->sync_lock);
+}
+
+/*
+ * Memory that goes with its device cannot be kept where it is for an importer who
+ * could not be told. (This makes our dma_buf one that moves.)
+ */
+static int devbuf_dmabuf_pin(struct dma_buf_attachment *attachment)
+{
+	return -EOPNOTSUPP;
+}
+
+static void devbuf_dmabuf_unpin(struct dma_buf_attachment *attachment)
+{
 }
 
 static int devbuf_dmabuf_begin_cpu_access(struct dma_buf *dmabuf,
@@ -144,8 +192,8 @@ static int devbuf_dmabuf_end_cpu_access(struct dma_buf *dmabuf,
 static int devbuf_dmabuf_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 {
 	struct devbuf_export_info *export = dmabuf->priv;
-	struct page **pages = devbuf_export_pages(export) + vma->vm_pgoff;
 	unsigned long nr_pages = vma_pages(vma), i, run;
+	struct page **pages;
 	int ret;
 
 	/* A read-only mapping of a read-only file has lost VM_SHARED. */
@@ -153,8 +201,13 @@ static int devbuf_dmabuf_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma
 		return -EINVAL;
 	if (!export->writable && vma->vm_flags & VM_WRITE)
 		return -EACCES;
+	if (!export->storage->stays)
+		return devbuf_mmap_storage(vma, export->storage,
+					   export->first_page + vma->vm_pgoff,
+					   export->writable);
 	if (!export->writable)
 		vm_flags_clear(vma, VM_MAYWRITE);
+	pages = devbuf_export_pages(export) + vma->vm_pgoff;
 	vma->vm_page_prot = devbuf_mmap_pgprot(export->storage, vma->vm_page_prot);
 
 	for (i = 0; i < nr_pages; i += run) {
@@ -224,7 +277,7 @@ static void devbuf_dmabuf_release(struct dma_buf *dmabuf)
  * A kernel mapping can be written to, so read-only exports have none. (Having
  * one that fails would not do: the dma-buf core warns of that.)
  */
-static const struct dma_buf_ops devbuf_dmabuf_ops[2] = {
+static const struct dma_buf_ops devbuf_dmabuf_ops[] = {
 	[false] = {
 		DEVBUF_DMABUF_OPS,
 	},
@@ -235,10 +288,18 @@ static const struct dma_buf_ops devbuf_dmabuf_ops[2] = {
 	},
 };
 
+/* Of memory that goes with its device: for importers that can be told so. */
+static const struct dma_buf_ops devbuf_dmabuf_moving_ops = {
+	DEVBUF_DMABUF_OPS,
+	.pin	= devbuf_dmabuf_pin,
+	.unpin	= devbuf_dmabuf_unpin,
+};
+
 static bool devbuf_dmabuf_is_ours(const struct dma_buf *dmabuf)
 {
 	return dmabuf->ops == &devbuf_dmabuf_ops[false] ||
-	       dmabuf->ops == &devbuf_dmabuf_ops[true];
+	       dmabuf->ops == &devbuf_dmabuf_ops[true] ||
+	       dmabuf->ops == &devbuf_dmabuf_moving_ops;
 }
 
 static struct dma_buf *devbuf_export_new(struct devbuf_buffer *buffer,
@@ -262,7 +323,8 @@ static struct dma_buf *devbuf_export_new(struct devbuf_buffer *buffer,
 	export->storage = storage;
 	export->writable = writable;
 
-	info.ops = &devbuf_dmabuf_ops[writable];
+	info.ops = storage->stays ? &devbuf_dmabuf_ops[writable] :
+				    &devbuf_dmabuf_moving_ops;
 	info.size = export->nr_pages << PAGE_SHIFT;
 	info.flags = writable ? O_RDWR : O_RDONLY;
 	info.priv = export;
@@ -304,6 +366,35 @@ void devbuf_exports_forget(struct devbuf_buffer *buffer)
 			dma_buf_put(buffer->exports[i]);
 		buffer->exports[i] = NULL;
 	}
+}
+
+/**
+ * devbuf_exports_revoke - have all importers let go
+ * @storage: the memory; nobody can enter its device, so that none maps it again
+ * @deadline: in jiffies; no importer is waited for beyond it
+ *
+ * An importer unmaps at its own time; what counts is that the work which it has
+ * queued is over.
+ */
+void devbuf_exports_revoke(struct devbuf_storage *storage, unsigned long deadline)
+{
+	struct devbuf_export_info *export;
+	long rest;
+
+	ww_mutex_lock(&storage->lock, NULL);
+	list_for_each_entry(export, &storage->exports, entry) {
+		struct dma_resv *resv = export->dmabuf->resv;
+
+		dma_resv_lock(resv, NULL);
+		dma_buf_move_notify(export->dmabuf);
+		rest = max_t(long, deadline - jiffies, 0);
+		if (dma_resv_wait_timeout(resv, DMA_RESV_USAGE_BOOKKEEP, false,
+					  rest) <= 0)
+			pr_warn("devbuf: %s went while an importer was busy with it\n",
+				storage->device->name);
+		dma_resv_unlock(resv);
+	}
+	ww_mutex_unlock(&storage->lock);
 }
 
 /*
@@ -348,6 +439,8 @@ static struct dma_buf *devbuf_export_get(struct devbuf_buffer *buffer,
 	dmabuf = buffer->exports[writable];
 	if (!storage)
 		dmabuf = ERR_PTR(-ENODATA);
+	else if (!storage->stays && devbuf_device_is_gone(storage->device))
+		dmabuf = ERR_PTR(-ENODEV);
 	else if (writable && storage->mem.read_only)
 		dmabuf = ERR_PTR(-EACCES);
 	else if (dmabuf)
@@ -374,9 +467,11 @@ int devbuf_ioctl_export(struct devbuf_command *cmd)
 				     (writable ? DEVBUF_RIGHT_WRITE : 0), &grant);
 	if (IS_ERR(buffer))
 		return PTR_ERR(buffer);
-	ret = -EOPNOTSUPP;
-	if (!(buffer->device->caps & DEVBUF_CAP_EXPORT))
+	if (!(devbuf_buffer_caps(buffer) & DEVBUF_CAP_EXPORT)) {
+		arg->out_reason = buffer->device->no_export;
+		ret = devbuf_command_reply(cmd) ?: -EOPNOTSUPP;
 		goto err_buffer;
+	}
 	ret = -EACCES;
 	if (!devbuf_grant_reaches_pages(&grant, buffer))
 		goto err_buffer;

@@ -206,13 +206,26 @@ static const struct devbuf_request_ops devbuf_job_request_ops = {
 	.put	= devbuf_job_put_request,
 };
 
+/*
+ * Who runs it: the device that has the most to do with it, so that one that is
+ * slow, or dead, holds up nobody else.
+ */
+static struct devbuf_device *devbuf_job_device(const struct devbuf_piece *piece)
+{
+	const struct devbuf_storage *dst = piece->dst.storage;
+	const struct devbuf_storage *src = piece->src.storage;
+
+	if (!dst || (src && !src->stays && dst->stays))
+		return src->device;
+	return dst->device;
+}
+
 /* A job of these pieces, whose references are still the caller's. */
 static struct devbuf_job *devbuf_job_new(const struct devbuf_piece *pieces, u32 nr)
 {
 	/* A copy has one end here, a transfer two. */
 	bool transfer = pieces[0].dst.storage && pieces[0].src.storage;
 	u32 nr_accesses = transfer ? 2 * nr : nr, i;
-	const struct devbuf_storage *storage;
 	struct devbuf_job *job;
 	size_t size;
 
@@ -231,8 +244,7 @@ static struct devbuf_job *devbuf_job_new(const struct devbuf_piece *pieces, u32 
 	kref_init(&job->ref);
 	INIT_LIST_HEAD(&job->queue_entry);
 	job->gate.open = devbuf_job_may_begin;
-	storage = pieces[0].dst.storage ?: pieces[0].src.storage;
-	job->device = storage->device;
+	job->device = devbuf_job_device(&pieces[0]);
 	job->fence = devbuf_fence_new(job->device);
 	if (!job->fence) {
 		kvfree(job);
@@ -458,6 +470,9 @@ static void devbuf_job_let_go(struct devbuf_job *job)
 
 	for (i = 0; i < job->nr_pieces; i++) {
 		piece = &job->pieces[i];
+		/* What is mapped for an engine stays until that is undone. */
+		if (piece->dma)
+			continue;
 		if (piece->dst.storage && refcount_dec_not_one(&piece->dst.storage->ref))
 			piece->dst.storage = NULL;
 		if (piece->src.storage && refcount_dec_not_one(&piece->src.storage->ref))

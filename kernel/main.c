@@ -80,6 +80,19 @@ static int devbuf_ioctl_info(struct devbuf_command *cmd)
 		##__VA_ARGS__						\
 	}
 
+/* Likewise, but @out_* members were appended since: _last_out is the last now. */
+#define DEVBUF_ROW_GROWN(_cmd, _struct, _first_out, _first_form, _last_out,	\
+			 _handler, ...)						\
+	[_IOC_NR(_cmd)] = {						\
+		.cmd = _cmd,						\
+		.size = sizeof(_struct),				\
+		.min_size = offsetofend(_struct, _first_form),		\
+		.out = offsetof(_struct, _first_out),			\
+		.out_end = offsetofend(_struct, _last_out),		\
+		.handler = _handler,					\
+		##__VA_ARGS__						\
+	}
+
 /* A command that has nothing to tell. */
 #define DEVBUF_ROW_SILENT(_cmd, _struct, _last, _handler)		\
 	[_IOC_NR(_cmd)] = {						\
@@ -93,9 +106,9 @@ static const struct devbuf_command_row devbuf_commands[] = {
 	DEVBUF_ROW(DEVBUF_INFO, struct devbuf_info, out_abi_version,
 		   out_page_size, devbuf_ioctl_info,
 		   .on_ring = DEVBUF_IS_QUICK),
-	DEVBUF_ROW(DEVBUF_DEVICE_INFO, struct devbuf_device_info, out_cursor,
-		   out_pad, devbuf_ioctl_device_info,
-		   .on_ring = DEVBUF_IS_QUICK),
+	DEVBUF_ROW_GROWN(DEVBUF_DEVICE_INFO, struct devbuf_device_info, out_cursor,
+			 out_pad, out_largest_free_nbytes,
+			 devbuf_ioctl_device_info, .on_ring = DEVBUF_IS_QUICK),
 	DEVBUF_ROW(DEVBUF_CREATE, struct devbuf_create, out_id, out_id,
 		   devbuf_ioctl_create),
 	DEVBUF_ROW(DEVBUF_VIEW, struct devbuf_view, out_id, out_offset,
@@ -106,13 +119,13 @@ static const struct devbuf_command_row devbuf_commands[] = {
 			  devbuf_ioctl_deallocate),
 	DEVBUF_ROW_SILENT(DEVBUF_DESTROY, struct devbuf_id, id,
 			  devbuf_ioctl_destroy),
-	DEVBUF_ROW(DEVBUF_QUERY, struct devbuf_query, out_base_id, out_name,
-		   devbuf_ioctl_query,
-		   .on_ring = DEVBUF_IS_QUICK),
+	DEVBUF_ROW_GROWN(DEVBUF_QUERY, struct devbuf_query, out_base_id, out_name,
+			 out_address, devbuf_ioctl_query,
+			 .on_ring = DEVBUF_IS_QUICK),
 	DEVBUF_ROW_SILENT(DEVBUF_SET_NAME, struct devbuf_set_name, name,
 			  devbuf_ioctl_set_name),
-	DEVBUF_ROW(DEVBUF_EXPORT, struct devbuf_export, out_fd, out_nbytes,
-		   devbuf_ioctl_export),
+	DEVBUF_ROW_GROWN(DEVBUF_EXPORT, struct devbuf_export, out_fd, out_nbytes,
+			 out_pad2, devbuf_ioctl_export),
 	DEVBUF_ROW(DEVBUF_IMPORT, struct devbuf_import, out_id, out_pad,
 		   devbuf_ioctl_import),
 	DEVBUF_ROW_SILENT(DEVBUF_SYNC, struct devbuf_sync, nbytes,

@@ -10,6 +10,7 @@
 #include <linux/fs.h>
 #include <linux/module.h>
 #include <linux/mount.h>
+#include <linux/pagemap.h>
 #include <linux/pseudo_fs.h>
 #include <linux/sched/signal.h>
 
@@ -88,18 +89,58 @@ static struct file *devbuf_pseudo_file_get(struct devbuf_storage *storage)
 	return file;
 }
 
+static vm_fault_t devbuf_vm_insert(struct vm_area_struct *vma,
+				   unsigned long address,
+				   const struct devbuf_memory *mem, pgoff_t pgoff)
+{
+	if (mem->pages)
+		return vmf_insert_page(vma, address, mem->pages[pgoff]);
+	return vmf_insert_pfn(vma, address, PHYS_PFN(mem->phys) + pgoff);
+}
+
+/* Pages that one fault maps of memory that goes with its device. */
+#define DEVBUF_FAULT_AROUND	512UL
+
+/* The page that is missing, and then those about it, as far as that goes. */
+static vm_fault_t devbuf_vm_fault_around(struct vm_fault *vmf,
+					 const struct devbuf_memory *mem)
+{
+	struct vm_area_struct *vma = vmf->vma;
+	unsigned long span = DEVBUF_FAULT_AROUND << PAGE_SHIFT;
+	unsigned long address = max(ALIGN_DOWN(vmf->address, span), vma->vm_start);
+	unsigned long end = min(ALIGN_DOWN(vmf->address, span) + span, vma->vm_end);
+	vm_fault_t ret;
+
+	ret = devbuf_vm_insert(vma, vmf->address, mem, vmf->pgoff);
+	for (; address < end && ret == VM_FAULT_NOPAGE; address += PAGE_SIZE)
+		if (devbuf_vm_insert(vma, address, mem,
+				     linear_page_index(vma, address)) !=
+		    VM_FAULT_NOPAGE)
+			break;
+	return ret;
+}
+
 /*
- * Pages are mapped at mmap(); what comes here was taken out by MADV_DONTNEED.
- * No lock: the mapping holds the storage, which keeps its pages for life.
+ * Memory that stays is mapped at mmap(), and what comes here was taken out by
+ * MADV_DONTNEED: no lock, as the mapping holds the storage. Other memory is mapped
+ * here only, since whoever revokes it finds mappings that are complete; and he
+ * waits for those who have entered the device.
  */
 static vm_fault_t devbuf_vm_fault(struct vm_fault *vmf)
 {
 	struct devbuf_storage *storage = vmf->vma->vm_file->private_data;
+	vm_fault_t ret;
 
 	if (vmf->pgoff >= storage->mem.nr_pages)
 		return VM_FAULT_SIGBUS;
-	return vmf_insert_page(vmf->vma, vmf->address,
-			       storage->mem.pages[vmf->pgoff]);
+	if (storage->stays)
+		return devbuf_vm_insert(vmf->vma, vmf->address, &storage->mem,
+					vmf->pgoff);
+	if (!devbuf_device_enter(storage->device))
+		return VM_FAULT_SIGBUS;
+	ret = devbuf_vm_fault_around(vmf, &storage->mem);
+	devbuf_device_leave(storage->device);
+	return ret;
 }
 
 static const struct vm_operations_struct devbuf_vm_ops = {
@@ -109,7 +150,7 @@ static const struct vm_operations_struct devbuf_vm_ops = {
 /* How every mapping of this memory must be, lest attributes conflict. */
 pgprot_t devbuf_mmap_pgprot(const struct devbuf_storage *storage, pgprot_t prot)
 {
-	if (storage->mem.flags & DEVBUF_CREATE_UNCACHED)
+	if (storage->mem.flags & DEVBUF_CREATE_UNCACHED || storage->mem.iomem)
 		return pgprot_writecombine(prot);
 	return prot;
 }
@@ -137,9 +178,17 @@ static int devbuf_mmap_pages(struct vm_area_struct *vma, struct page **pages)
 	return 0;
 }
 
-static int devbuf_mmap_storage(struct vm_area_struct *vma,
-			       struct devbuf_storage *storage,
-			       unsigned long first_page, bool writable)
+/**
+ * devbuf_mmap_storage - map memory in such a way that it can be revoked
+ * @vma: the area; afterwards of the storage's pseudo-file
+ * @storage: the memory
+ * @first_page: first page of it
+ * @writable: the caller may write
+ *
+ * Return: 0 or an error of mmap().
+ */
+int devbuf_mmap_storage(struct vm_area_struct *vma, struct devbuf_storage *storage,
+			unsigned long first_page, bool writable)
 {
 	struct file *file;
 
@@ -156,11 +205,32 @@ static int devbuf_mmap_storage(struct vm_area_struct *vma,
 	vma->vm_pgoff = first_page;
 	vma->vm_ops = &devbuf_vm_ops;
 	vma->vm_page_prot = devbuf_mmap_pgprot(storage, vma->vm_page_prot);
-	/* MIXEDMAP: ordinary pages, which can be pinned (direct I/O). */
-	vm_flags_set(vma, VM_MIXEDMAP | VM_DONTEXPAND);
+	/* MIXEDMAP: pages, which can be pinned (direct I/O). */
+	vm_flags_set(vma, VM_DONTEXPAND | (storage->mem.pages ? VM_MIXEDMAP :
+		     VM_PFNMAP | VM_IO | VM_DONTDUMP));
 	if (!writable)
 		vm_flags_clear(vma, VM_MAYWRITE);
+	if (!storage->stays)
+		return devbuf_device_is_gone(storage->device) ? -ENODEV : 0;
 	return devbuf_mmap_pages(vma, storage->mem.pages + first_page);
+}
+
+/**
+ * devbuf_mmap_revoke - take memory out of all mappings
+ * @storage: the memory; nobody can enter its device, so that none comes back
+ */
+void devbuf_mmap_revoke(struct devbuf_storage *storage)
+{
+	struct file *file;
+
+	ww_mutex_lock(&storage->lock, NULL);
+	file = devbuf_get_file_active(&storage->file);
+	ww_mutex_unlock(&storage->lock);
+	/* No file, no mapping, for mappings hold it. */
+	if (!file)
+		return;
+	unmap_mapping_range(file->f_mapping, 0, 0, true);
+	fput(file);
 }
 
 int devbuf_mmap(struct file *file, struct vm_area_struct *vma)
@@ -184,7 +254,7 @@ int devbuf_mmap(struct file *file, struct vm_area_struct *vma)
 		return PTR_ERR(buffer);
 
 	ret = -EOPNOTSUPP;
-	if (!(buffer->device->caps & DEVBUF_CAP_MAP))
+	if (!(devbuf_buffer_caps(buffer) & DEVBUF_CAP_MAP))
 		goto out;
 	ret = -EACCES;
 	if (!devbuf_grant_reaches_pages(&grant, buffer))

@@ -60,7 +60,7 @@ static int devbuf_end_hold(struct devbuf_ends *ends, struct devbuf_end *end, u64
 	end->id = id;
 	end->buffer_nbytes = buffer->nbytes;
 	end->buffer_pos = devbuf_buffer_pos(buffer);
-	if (!(buffer->device->caps & DEVBUF_CAP_COPY))
+	if (!(devbuf_buffer_caps(buffer) & DEVBUF_CAP_COPY))
 		ret = -EOPNOTSUPP;
 	else if (ends->write && storage->mem.read_only)
 		ret = -EACCES;
@@ -111,6 +111,7 @@ int devbuf_end_resolve(struct devbuf_ends *ends, struct devbuf_end *end, u64 id,
 		return ret;
 	}
 	end->pos = end->buffer_pos + offset;
+	end->stage = NULL;
 	return 0;
 }
 
@@ -185,15 +186,25 @@ static bool devbuf_pieces_are_idle(const struct devbuf_piece *pieces, u32 nr)
 	return true;
 }
 
-/* Let go of the memory of these. */
+/* Let go of a piece's memory, and of what was made to reach it. */
+void devbuf_piece_release(const struct devbuf_piece *piece)
+{
+	const struct devbuf_end *ends[] = { &piece->dst, &piece->src };
+	u32 i;
+
+	devbuf_dma_unmap(piece->dma);
+	for (i = 0; i < ARRAY_SIZE(ends); i++) {
+		/* A job may have let go of the memory before (devbuf_job_let_go). */
+		devbuf_stage_put(ends[i]->stage);
+		if (ends[i]->storage)
+			devbuf_storage_put(ends[i]->storage);
+	}
+}
+
 void devbuf_pieces_put(const struct devbuf_piece *pieces, u32 nr)
 {
-	while (nr--) {
-		if (pieces[nr].dst.storage)
-			devbuf_storage_put(pieces[nr].dst.storage);
-		if (pieces[nr].src.storage)
-			devbuf_storage_put(pieces[nr].src.storage);
-	}
+	while (nr--)
+		devbuf_piece_release(&pieces[nr]);
 }
 
 /**
@@ -253,8 +264,12 @@ bool devbuf_copy_is_queued(const struct devbuf_command *cmd,
 	if (!devbuf_command_is_nonblocking(cmd) || arg->nr_in_fences ||
 	    devbuf_uring_is_fixed(cmd))
 		return true;
-	for (i = 0; i < nr; i++)
+	for (i = 0; i < nr; i++) {
+		/* Devices take their time. */
+		if (devbuf_piece_is_slow(&pieces[i]))
+			return true;
 		nbytes += pieces[i].nbytes;
+	}
 	return nbytes > DEVBUF_COPY_SMALL || !devbuf_pieces_are_idle(pieces, nr);
 }
 

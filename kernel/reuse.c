@@ -48,7 +48,7 @@ static bool devbuf_reuse_sole_owner(const struct devbuf_memory *mem)
 {
 	unsigned long i = 0;
 
-	while (i < mem->nr_pages) {
+	while (mem->pages && i < mem->nr_pages) {
 		struct folio *folio = page_folio(mem->pages[i]);
 
 		if (folio_ref_count(folio) != 1)
@@ -59,11 +59,15 @@ static bool devbuf_reuse_sole_owner(const struct devbuf_memory *mem)
 }
 
 /* Does @cgroup pay for it? The root, which pays for nothing, is NULL. */
-static bool devbuf_reuse_charged_to(const struct devbuf_memory *mem,
+static bool devbuf_reuse_charged_to(const struct devbuf_storage *storage,
 				    const struct mem_cgroup *cgroup)
 {
+	const struct devbuf_memory *mem = &storage->mem;
 	bool same;
 
+	/* Nobody pays for a device's own memory. */
+	if (storage->local)
+		return true;
 	rcu_read_lock();
 	same = folio_memcg(page_folio(mem->pages[0])) == cgroup;
 	rcu_read_unlock();
@@ -83,7 +87,7 @@ static void devbuf_reuse_unlink(struct devbuf_storage *storage)
 	list_del(&storage->reuse_order);
 	reuse->count--;
 	WRITE_ONCE(reuse->nbytes,
-		   reuse->nbytes - devbuf_storage_pages_nbytes(storage));
+		   reuse->nbytes - devbuf_storage_nbytes(storage));
 }
 
 /* Move the oldest to @dispose until no more than these are kept. */
@@ -138,7 +142,7 @@ static bool devbuf_reuse_fits(const struct devbuf_storage *storage,
 	       storage->mem.nbytes == base->nbytes &&
 	       storage->mem.flags == base->flags &&
 	       storage->mem.alignment == base->alignment &&
-	       devbuf_reuse_charged_to(&storage->mem, cgroup);
+	       devbuf_reuse_charged_to(storage, cgroup);
 }
 
 static struct devbuf_storage *devbuf_reuse_find(struct devbuf_reuse *reuse,
@@ -190,17 +194,22 @@ struct devbuf_storage *devbuf_reuse_take(struct devbuf_reuse *reuse,
 static bool devbuf_reuse_keep(struct devbuf_reuse *reuse,
 			      struct devbuf_storage *storage)
 {
+	struct devbuf_device *device = storage->device;
 	u64 limit = (u64)READ_ONCE(devbuf_reuse_limit_mib) << 20;
-	u64 nbytes = devbuf_storage_pages_nbytes(storage);
+	u64 nbytes = devbuf_storage_nbytes(storage);
 	LIST_HEAD(dispose);
+	bool sole;
 
-	if (nbytes > limit || READ_ONCE(storage->device->gone))
+	if (nbytes > limit || !devbuf_device_enter(storage->device))
 		return false;
 	/* From here on no look-up can take it (devbuf_buffer_get_storage). */
-	if (!refcount_dec_if_one(&storage->ref))
-		return false;
-	if (!devbuf_reuse_sole_owner(&storage->mem)) {
+	sole = refcount_dec_if_one(&storage->ref);
+	if (sole && !devbuf_reuse_sole_owner(&storage->mem)) {
 		refcount_set(&storage->ref, 1);
+		sole = false;
+	}
+	if (!sole) {
+		devbuf_device_leave(storage->device);
 		return false;
 	}
 
@@ -216,6 +225,8 @@ static bool devbuf_reuse_keep(struct devbuf_reuse *reuse,
 		 devbuf_reuse_key(storage->device, storage->mem.nbytes));
 	list_add_tail(&storage->reuse_order, &reuse->order);
 	spin_unlock(&reuse->lock);
+	/* From here on whoever unregisters the device finds it in the list. */
+	devbuf_device_leave(device);
 	devbuf_reuse_free_list(&dispose);
 	return true;
 }
@@ -248,41 +259,68 @@ static unsigned long devbuf_reuse_count(struct shrinker *shrinker,
 	return count ? count * DEVBUF_REUSE_WEIGHT : SHRINK_EMPTY;
 }
 
+/**
+ * struct devbuf_reuse_search - what is looked for in the list of what is kept
+ * @device: memory of this device; or NULL for any
+ * @dispose: list to move it to
+ */
+struct devbuf_reuse_search {
+	const struct devbuf_device *device;
+	struct list_head dispose;
+};
+
 /*
  * The context cannot go away: before it does, it takes each of its storages out
  * of the list, which needs the lock that we are called with.
  */
 static enum lru_status devbuf_reuse_isolate(struct list_head *item,
 					    struct list_lru_one *list,
-					    spinlock_t *lru_lock, void *dispose)
+					    spinlock_t *lru_lock, void *data)
 {
+	struct devbuf_reuse_search *search = data;
 	struct devbuf_storage *storage =
 		container_of(item, struct devbuf_storage, lru);
 	struct devbuf_reuse *reuse = storage->reuse;
 	enum lru_status status = LRU_SKIP;
 
+	if (search->device && search->device != storage->device)
+		return LRU_SKIP;
 	spin_lock(&reuse->lock);
 	/* Else it is on its way in, or somebody took it: his to remove. */
 	if (hash_hashed(&storage->reuse_entry)) {
 		devbuf_reuse_unlink(storage);
 		list_lru_isolate(list, item);
-		list_add(&storage->reuse_order, dispose);
+		list_add(&storage->reuse_order, &search->dispose);
 		status = LRU_REMOVED;
 	}
 	spin_unlock(&reuse->lock);
 	return status;
 }
 
+/**
+ * devbuf_reuse_forget - give back everything of a device, whoever keeps it
+ * @device: gone, and nobody is in it, so that nothing is added
+ */
+void devbuf_reuse_forget(struct devbuf_device *device)
+{
+	struct devbuf_reuse_search search = { .device = device };
+
+	INIT_LIST_HEAD(&search.dispose);
+	list_lru_walk(&devbuf_reuse_lru, devbuf_reuse_isolate, &search, ULONG_MAX);
+	devbuf_reuse_free_list(&search.dispose);
+}
+
 static unsigned long devbuf_reuse_scan(struct shrinker *shrinker,
 				       struct shrink_control *sc)
 {
+	struct devbuf_reuse_search search = { };
 	unsigned long freed;
-	LIST_HEAD(dispose);
 
+	INIT_LIST_HEAD(&search.dispose);
 	sc->nr_to_scan = DIV_ROUND_UP(sc->nr_to_scan, DEVBUF_REUSE_WEIGHT);
 	freed = list_lru_shrink_walk(&devbuf_reuse_lru, sc,
-				     devbuf_reuse_isolate, &dispose);
-	devbuf_reuse_free_list(&dispose);
+				     devbuf_reuse_isolate, &search);
+	devbuf_reuse_free_list(&search.dispose);
 	return freed ? freed * DEVBUF_REUSE_WEIGHT : SHRINK_STOP;
 }
 

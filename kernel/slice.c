@@ -45,7 +45,7 @@ bool devbuf_job_take(struct devbuf_job *job, struct devbuf_slice *slice)
 	slice->piece.nbytes = 0;
 	if (job->running) {
 		if (error || !job->prepared || job->offset == piece->nbytes ||
-		    devbuf_piece_overlaps(piece))
+		    devbuf_piece_overlaps(piece) || devbuf_piece_is_slow(piece))
 			return false;
 	} else if (!error && !job->begun) {
 		job->begun = true;

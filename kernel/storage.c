@@ -2,8 +2,8 @@
 /*
  * A storage: memory of a device, from its allocation to the last of its users.
  */
+#include <linux/io.h>
 #include <linux/list_lru.h>
-#include <linux/module.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
@@ -25,17 +25,19 @@ static void devbuf_storage_fini_locks(struct devbuf_storage *storage)
 
 /*
  * The end of a storage that nobody holds, and nobody can find. May run inside
- * reclaim (reuse.c): takes no lock, allocates nothing. The provider's module may
- * go once it is left; devbuf's own is held by whoever calls us, or waits for us
- * on its way out (devbuf_storage_exit).
+ * reclaim (reuse.c): takes no lock under which anybody allocates, allocates
+ * nothing. The module is held by whoever calls us, or waits for us on its way out
+ * (devbuf_storage_exit).
  */
 void devbuf_storage_free(struct devbuf_storage *storage)
 {
 	struct devbuf_device *device = storage->device;
 
 	WARN_ON_ONCE(!list_empty(&storage->exports) || storage->file);
-	device->desc.ops->free(device, &storage->mem);
-	devbuf_device_leave(device);
+	if (devbuf_storage_is_of_host(storage))
+		devbuf_pages_free(&storage->mem);
+	else
+		devbuf_device_free_memory(device, storage);
 	devbuf_device_put(device);
 	devbuf_storage_fini_locks(storage);
 	call_rcu(&storage->rcu, devbuf_storage_free_rcu);
@@ -51,6 +53,49 @@ void devbuf_storage_put(struct devbuf_storage *storage)
 {
 	if (refcount_dec_and_test(&storage->ref))
 		devbuf_storage_free(storage);
+}
+
+/**
+ * devbuf_storage_revoke - the device goes: give it its memory back
+ * @storage: whose memory it is; in no list of the device's, which is gone and
+ *	which nobody can enter
+ * @deadline: in jiffies; importers are not waited for beyond it
+ */
+void devbuf_storage_revoke(struct devbuf_storage *storage, unsigned long deadline)
+{
+	devbuf_mmap_revoke(storage);
+	devbuf_exports_revoke(storage, deadline);
+	devbuf_device_give_back(storage->device, storage);
+}
+
+/* Ask the device for memory; it is entered. */
+static int devbuf_storage_fill(struct devbuf_storage *storage,
+			       const struct devbuf_buffer *base)
+{
+	struct devbuf_device *device = storage->device;
+	struct devbuf_memory *mem = &storage->mem;
+	u64 nbytes = base->nbytes;
+	int ret;
+
+	storage->local = devbuf_buffer_is_local(base);
+	if (devbuf_storage_is_of_host(storage)) {
+		storage->stays = true;
+		return devbuf_pages_alloc(mem, device->desc.numa_node, device);
+	}
+	storage->stays = device->permanent;
+	ret = device->desc.ops->alloc(device, mem);
+	if (ret)
+		return ret;
+	devbuf_device_add_memory(device, storage);
+	/* Memory that the CPU cannot map may be of any length. */
+	if (mem->nr_pages)
+		nbytes = devbuf_base_skew(base) + nbytes;
+	if (WARN_ON_ONCE(devbuf_storage_nbytes(storage) < nbytes ||
+			 (mem->nr_pages && !mem->pages && !mem->iomem))) {
+		devbuf_device_free_memory(device, storage);
+		return -EIO;
+	}
+	return 0;
 }
 
 static struct devbuf_storage *devbuf_storage_new(struct devbuf_context *context,
@@ -70,6 +115,7 @@ static struct devbuf_storage *devbuf_storage_new(struct devbuf_context *context,
 	storage->mem.alignment = base->alignment;
 	storage->mem.flags = base->flags;
 	storage->device = device;
+	INIT_LIST_HEAD(&storage->device_entry);
 	refcount_set(&storage->ref, 1);
 	ww_mutex_init(&storage->lock, &devbuf_storage_ww_class);
 	mutex_init(&storage->sync_lock);
@@ -84,26 +130,19 @@ static struct devbuf_storage *devbuf_storage_new(struct devbuf_context *context,
 	if (base->flags & DEVBUF_CREATE_REUSE)
 		storage->reuse_serial = context->serial;
 
-	ret = devbuf_device_enter(device);
-	if (ret)
-		goto err_free;
-	ret = device->desc.ops->alloc(device, &storage->mem);
-	if (ret)
-		goto err_leave;
-	kref_get(&device->ref);
-	if (WARN_ON_ONCE(devbuf_storage_pages_nbytes(storage) <
-			 devbuf_base_skew(base) + base->nbytes)) {
-		devbuf_storage_free(storage);
-		return ERR_PTR(-EIO);
+	ret = -ENODEV;
+	if (devbuf_device_enter(device)) {
+		ret = devbuf_storage_fill(storage, base);
+		/* Once the device can see it, it may take the memory back. */
+		devbuf_device_leave(device);
 	}
+	if (ret) {
+		devbuf_storage_fini_locks(storage);
+		kmem_cache_free(devbuf_storage_cache, storage);
+		return ERR_PTR(ret);
+	}
+	kref_get(&device->ref);
 	return storage;
-
-err_leave:
-	devbuf_device_leave(device);
-err_free:
-	devbuf_storage_fini_locks(storage);
-	kmem_cache_free(devbuf_storage_cache, storage);
-	return ERR_PTR(ret);
 }
 
 /*
@@ -112,14 +151,19 @@ err_free:
  */
 static void devbuf_storage_zero_tail(struct devbuf_storage *storage)
 {
-	u64 nbytes = devbuf_storage_pages_nbytes(storage) - storage->mem.nbytes;
+	u64 nbytes = devbuf_storage_nbytes(storage) - storage->mem.nbytes;
+	void *tail;
 
-	if (nbytes) {
-		void *tail = devbuf_storage_span(storage, storage->mem.nbytes,
-						 &nbytes);
-
+	if (!nbytes || (!storage->stays && !devbuf_device_enter(storage->device)))
+		return;
+	if (storage->mem.iomem) {
+		memset_io(storage->mem.iomem + storage->mem.nbytes, 0, nbytes);
+	} else {
+		tail = devbuf_storage_span(storage, storage->mem.nbytes, &nbytes);
 		memset(tail, 0, nbytes);
 	}
+	if (!storage->stays)
+		devbuf_device_leave(storage->device);
 }
 
 /**
@@ -138,7 +182,7 @@ struct devbuf_storage *devbuf_storage_alloc(struct devbuf_context *context,
 	struct devbuf_storage *storage;
 
 	*reused = false;
-	if (READ_ONCE(base->device->gone))
+	if (devbuf_device_is_gone(base->device))
 		return ERR_PTR(-ENODEV);
 	if (base->flags & DEVBUF_CREATE_REUSE) {
 		storage = devbuf_reuse_take(&context->reuse, base);

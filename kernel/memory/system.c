@@ -24,7 +24,11 @@
 
 static struct devbuf_device *devbuf_system_devices[MAX_NUMNODES];
 
-static void devbuf_system_free_pages(struct devbuf_memory *mem)
+/**
+ * devbuf_pages_free - give memory of devbuf_pages_alloc() back
+ * @mem: the memory
+ */
+void devbuf_pages_free(struct devbuf_memory *mem)
 {
 	unsigned long i = 0, next;
 
@@ -42,23 +46,65 @@ static void devbuf_system_free_pages(struct devbuf_memory *mem)
 	kvfree(mem->pages);
 }
 
+/* 2^@order pages, which the device's DMA reaches if there is one. */
+static struct page *devbuf_alloc_reachable(int node, unsigned int order,
+					   const struct devbuf_device *device)
+{
+	gfp_t gfp = order ? DEVBUF_SYSTEM_GFP_LARGE : DEVBUF_SYSTEM_GFP;
+	gfp_t zone = device ? devbuf_dma_zone(device) : 0;
+	struct page *page;
+
+	page = alloc_pages_node(node, gfp | zone, order);
+	if (!page || !device || devbuf_dma_reaches_page(device, page, order))
+		return page;
+	__free_pages(page, order);
+	/* The zone was not low enough: there is one that is lower still. */
+	if (zone & __GFP_DMA)
+		return NULL;
+	page = alloc_pages_node(node, gfp | GFP_DMA, order);
+	if (!page || devbuf_dma_reaches_page(device, page, order))
+		return page;
+	__free_pages(page, order);
+	return NULL;
+}
+
 /* The largest piece of at most 2^*@order pages; remembers what was too large. */
-static struct page *devbuf_system_alloc_piece(int node, unsigned int *order)
+static struct page *devbuf_alloc_piece(int node, unsigned int *order,
+				       const struct devbuf_device *device)
 {
 	struct page *page;
 
 	for (;; (*order)--) {
-		page = alloc_pages_node(node, *order ? DEVBUF_SYSTEM_GFP_LARGE :
-					DEVBUF_SYSTEM_GFP, *order);
+		page = devbuf_alloc_reachable(node, *order, device);
 		if (page || !*order)
 			return page;
 	}
 }
 
-static int devbuf_system_alloc(struct devbuf_device *device,
-			       struct devbuf_memory *mem)
+/**
+ * devbuf_pages_alloc_one - a few pages in a row, zero
+ * @device: whose DMA must reach them, or NULL
+ * @order: in: 2^this pages are wanted; out: so many there are
+ *
+ * Return: the first, or NULL.
+ */
+struct page *devbuf_pages_alloc_one(const struct devbuf_device *device,
+				    unsigned int *order)
 {
-	int node = devbuf_device_numa_node(device);
+	return devbuf_alloc_piece(NUMA_NO_NODE, order, device);
+}
+
+/**
+ * devbuf_pages_alloc - memory of the host
+ * @mem: what is wanted, and to be filled in
+ * @node: where it should be
+ * @reachable_by: the device whose DMA must reach it, or NULL
+ *
+ * Return: 0, -ENOMEM or -EINTR.
+ */
+int devbuf_pages_alloc(struct devbuf_memory *mem, int node,
+		       const struct devbuf_device *reachable_by)
+{
 	unsigned int order = DEVBUF_MAX_PAGE_ORDER;
 	u64 nr_pages = DIV_ROUND_UP_ULL(mem->nbytes, PAGE_SIZE);
 	unsigned long i, filled = 0;
@@ -82,7 +128,7 @@ static int devbuf_system_alloc(struct devbuf_device *device,
 			goto err_free;
 		}
 		order = min_t(unsigned int, order, ilog2(nr_pages - filled));
-		page = devbuf_system_alloc_piece(node, &order);
+		page = devbuf_alloc_piece(node, &order, reachable_by);
 		if (!page)
 			goto err_free;
 		largest = max(largest, order);
@@ -105,14 +151,20 @@ static int devbuf_system_alloc(struct devbuf_device *device,
 	return 0;
 
 err_free:
-	devbuf_system_free_pages(mem);
+	devbuf_pages_free(mem);
 	return ret;
+}
+
+static int devbuf_system_alloc(struct devbuf_device *device,
+			       struct devbuf_memory *mem)
+{
+	return devbuf_pages_alloc(mem, devbuf_device_numa_node(device), NULL);
 }
 
 static void devbuf_system_free(struct devbuf_device *device,
 			       struct devbuf_memory *mem)
 {
-	devbuf_system_free_pages(mem);
+	devbuf_pages_free(mem);
 }
 
 /* Any byte can begin a view. */
@@ -122,8 +174,8 @@ static int devbuf_system_offset(struct devbuf_device *device,
 	return 0;
 }
 
-static void devbuf_system_usage(struct devbuf_device *device, u64 *total_nbytes,
-				u64 *free_nbytes)
+static void devbuf_system_usage(struct devbuf_device *device,
+				struct devbuf_usage *usage)
 {
 	int node = devbuf_device_numa_node(device);
 	struct zone *zones = NODE_DATA(node)->node_zones;
@@ -132,12 +184,11 @@ static void devbuf_system_usage(struct devbuf_device *device, u64 *total_nbytes,
 
 	for (i = 0; i < MAX_NR_ZONES; i++)
 		nr_free += zone_page_state(&zones[i], NR_FREE_PAGES);
-	*total_nbytes = (u64)node_present_pages(node) << PAGE_SHIFT;
-	*free_nbytes = nr_free << PAGE_SHIFT;
+	usage->total_nbytes = (u64)node_present_pages(node) << PAGE_SHIFT;
+	usage->free_nbytes = nr_free << PAGE_SHIFT;
 }
 
 static const struct devbuf_device_ops devbuf_system_ops = {
-	.owner	= THIS_MODULE,
 	.alloc	= devbuf_system_alloc,
 	.free	= devbuf_system_free,
 	.offset	= devbuf_system_offset,
@@ -163,7 +214,7 @@ int devbuf_system_register(void)
 	for_each_node_state(node, N_MEMORY) {
 		desc.number = node;
 		desc.numa_node = node;
-		device = devbuf_device_register(&desc);
+		device = devbuf_device_register_permanent(&desc);
 		if (IS_ERR(device)) {
 			devbuf_system_unregister();
 			return PTR_ERR(device);

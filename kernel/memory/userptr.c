@@ -116,7 +116,6 @@ static int devbuf_userptr_offset(struct devbuf_device *device,
 }
 
 static const struct devbuf_device_ops devbuf_userptr_ops = {
-	.owner	= THIS_MODULE,
 	.alloc	= devbuf_userptr_alloc,
 	.free	= devbuf_userptr_free,
 	.offset	= devbuf_userptr_offset,
@@ -134,7 +133,7 @@ int devbuf_userptr_register(void)
 		.ops		= &devbuf_userptr_ops,
 	};
 
-	devbuf_userptr_device = devbuf_device_register(&desc);
+	devbuf_userptr_device = devbuf_device_register_permanent(&desc);
 	return PTR_ERR_OR_ZERO(devbuf_userptr_device);
 }
 

@@ -96,7 +96,7 @@ static void nothing_free(struct devbuf_device *device, struct devbuf_memory *mem
 }
 
 static const struct devbuf_device_ops nothing_ops = {
-	.owner = THIS_MODULE, .alloc = nothing_alloc, .free = nothing_free,
+	.alloc = nothing_alloc, .free = nothing_free,
 };
 
 static void device_names_are_unique(struct kunit *test)

@@ -77,13 +77,11 @@ static int mock_offset(struct devbuf_device *device, struct devbuf_memory *mem,
 }
 
 static const struct devbuf_device_ops mock_bare_ops = {
-	.owner	= THIS_MODULE,
 	.alloc	= mock_alloc,
 	.free	= mock_free,
 };
 
 static const struct devbuf_device_ops mock_ops = {
-	.owner	= THIS_MODULE,
 	.alloc	= mock_alloc,
 	.free	= mock_free,
 	.offset	= mock_offset,
@@ -116,7 +114,7 @@ int devbuf_mock_register(void)
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(mock_descs); i++) {
-		mock_devices[i] = devbuf_device_register(&mock_descs[i]);
+		mock_devices[i] = devbuf_device_register_permanent(&mock_descs[i]);
 		if (IS_ERR(mock_devices[i])) {
 			int ret = PTR_ERR(mock_devices[i]);
 

@@ -71,6 +71,7 @@ FIXTURE_VARIANT_ADD(command, info){
 FIXTURE_VARIANT_ADD(command, device_info){
 	.command = DEVBUF_DEVICE_INFO,
 	.size = sizeof(struct devbuf_device_info),
+	.first_size = offsetof(struct devbuf_device_info, out_largest_free_nbytes),
 	.outs = offsetof(struct devbuf_device_info, out_cursor),
 	.pad = PAD(devbuf_device_info),
 	.prepare = prepare_nothing,
@@ -158,6 +159,7 @@ static void prepare_query(const struct objects *objects, void *argument)
 FIXTURE_VARIANT_ADD(command, query){
 	.command = DEVBUF_QUERY,
 	.size = sizeof(struct devbuf_query),
+	.first_size = offsetof(struct devbuf_query, out_address),
 	.outs = offsetof(struct devbuf_query, out_base_id),
 	.flags = FLAGS(devbuf_query, 0),
 	.prepare = prepare_query,
@@ -189,6 +191,7 @@ static void prepare_export(const struct objects *objects, void *argument)
 FIXTURE_VARIANT_ADD(command, export){
 	.command = DEVBUF_EXPORT,
 	.size = sizeof(struct devbuf_export),
+	.first_size = offsetof(struct devbuf_export, out_reason),
 	.outs = offsetof(struct devbuf_export, out_fd),
 	.flags = FLAGS(devbuf_export, DEVBUF_EXPORT_WRITE),
 	.prepare = prepare_export,

@@ -174,7 +174,19 @@ struct devbuf_info {
  * DEVBUF_CAP_EXTERNAL
  *	the memory is the caller's: DEVBUF_CREATE needs @user_addr
  * DEVBUF_CAP_HOST
- *	DEVBUF_CREATE_HOST
+ *	DEVBUF_CREATE_HOST. On a device with DEVBUF_CAP_LOCAL such buffers are
+ *	ordinary memory of the host, with all that SYSTEM buffers can do but
+ *	DEVBUF_CREATE_UNCACHED, whatever the other bits say about the device.
+ * DEVBUF_CAP_LOCAL
+ *	the memory is the device's own, and goes with the device: mappings then
+ *	get SIGBUS, commands -ENODEV, and importers are told to let go
+ * DEVBUF_CAP_ENGINE
+ *	the device has an engine that copies: DEVBUF_PATH_DEVICE, DEVBUF_PATH_PEER
+ * DEVBUF_CAP_OPERATIONS
+ *	DEVBUF_TRANSFER takes @operation: numbers that the device's driver defines
+ * DEVBUF_CAP_PEER
+ *	devices can reach its memory by peer-to-peer DMA. Its dma-bufs are for
+ *	importers that can be told to let go and allow peer-to-peer.
  */
 #define DEVBUF_CAP_VIEWS	(1ULL << 0)
 #define DEVBUF_CAP_TRANSFER	(1ULL << 1)
@@ -187,6 +199,10 @@ struct devbuf_info {
 #define DEVBUF_CAP_REUSE	(1ULL << 8)
 #define DEVBUF_CAP_EXTERNAL	(1ULL << 9)
 #define DEVBUF_CAP_HOST		(1ULL << 10)
+#define DEVBUF_CAP_LOCAL	(1ULL << 11)
+#define DEVBUF_CAP_ENGINE	(1ULL << 12)
+#define DEVBUF_CAP_OPERATIONS	(1ULL << 13)
+#define DEVBUF_CAP_PEER		(1ULL << 14)
 
 /**
  * struct devbuf_device_info - DEVBUF_DEVICE_INFO: walk the devices
@@ -204,6 +220,8 @@ struct devbuf_info {
  * @out_numa_node: the node that its memory comes from as long as there is some,
  *	-1 for none
  * @out_pad: zero
+ * @out_largest_free_nbytes: bytes of the largest free range, so of the largest
+ *	buffer that there is room for now; 0 if the device cannot tell
  *
  * Ends with -ENODEV after the last device. Devices that come and go during the
  * walk may be missed, but none is seen twice.
@@ -220,6 +238,7 @@ struct devbuf_device_info {
 	__u8 out_name[DEVBUF_DEVICE_NAME_MAX];
 	__s32 out_numa_node;
 	__u32 out_pad;
+	__aligned_u64 out_largest_free_nbytes;
 };
 
 /**
@@ -428,6 +447,8 @@ struct devbuf_id {
  *	this power bytes. Zero when not allocated.
  * @out_device: name of the device
  * @out_name: the buffer's name, with a NUL
+ * @out_address: on a device with DEVBUF_CAP_LOCAL where the buffer begins in the
+ *	device's own address space, while it is allocated; otherwise zero
  */
 struct devbuf_query {
 	__u32 size;
@@ -445,6 +466,7 @@ struct devbuf_query {
 	__u32 out_largest_page_shift;
 	__u8 out_device[DEVBUF_DEVICE_NAME_MAX];
 	__u8 out_name[DEVBUF_NAME_MAX];
+	__aligned_u64 out_address;
 };
 
 /**
@@ -481,11 +503,20 @@ struct devbuf_set_name {
  * @out_pad: zero
  * @out_offset: where the buffer's bytes begin in the dma-buf
  * @out_nbytes: bytes of the buffer
+ * @out_reason: why there is none, DEVBUF_REASON_*; written when the command fails
+ *	with -EOPNOTSUPP, too
+ * @out_pad2: zero
  *
  * A dma-buf is always whole pages. A handle that does not reach all the bytes
  * of those pages (the holder of a view only, not aligned to pages) gets
  * -EACCES. Needs the rights to export and to read, and to write for
  * DEVBUF_EXPORT_WRITE.
+ *
+ * A dma-buf of memory that goes with its device (DEVBUF_CAP_LOCAL) is for dynamic
+ * importers that allow peer-to-peer and have a path to the device; attaching any
+ * other device to it fails (-EOPNOTSUPP, in the importer's own terms). A buffer
+ * that is an imported dma-buf as a whole gives that dma-buf again; parts of it
+ * have none.
  *
  * Each exported dma-buf has a reservation object of its own: drivers that must
  * be ordered against each other on overlapping views use one export of both.
@@ -498,19 +529,23 @@ struct devbuf_export {
 	__u32 out_pad;
 	__aligned_u64 out_offset;
 	__aligned_u64 out_nbytes;
+	__u32 out_reason;
+	__u32 out_pad2;
 };
 
 /**
  * struct devbuf_import - DEVBUF_IMPORT: put a dma-buf's buffer into the table
  * @size: bytes of this struct
  * @flags: zero
- * @fd: a dma-buf of this driver's; -EOPNOTSUPP for those of other exporters,
- *	-EINVAL for a file that is no dma-buf
+ * @fd: a dma-buf; -EINVAL for a file that is none
  * @pad: zero
- * @out_id: the id that it had where it was exported
+ * @out_id: of a dma-buf of this driver's the id that it had where it was
+ *	exported. Of any other a base on the device "IMPORT:0", allocated, of the
+ *	dma-buf's size: a new id, or the one that this context has for it already.
  * @out_rights: DEVBUF_RIGHT_* bits of the handle: to read, to export, and to
  *	write if the dma-buf can be written, together with the rights that this
- *	context had before. The handle of a view reaches the view's bytes only.
+ *	context had before; and to manage one on IMPORT:0. The handle of a view
+ *	reaches the view's bytes only.
  * @out_pad: zero
  */
 struct devbuf_import {
@@ -567,7 +602,8 @@ struct devbuf_sync {
  * DEVBUF_PATH_PEER
  *	one device reads or writes the other's memory
  * DEVBUF_PATH_DEVICE
- *	the device's own engine
+ *	the device's own engine. COPYIN and COPYOUT have the CPU bring the caller's
+ *	bytes to where the engine reaches them, or from there.
  * DEVBUF_PATH_DMAENGINE
  *	a DMA engine of the host
  * DEVBUF_PATH_CPU
@@ -703,6 +739,20 @@ struct devbuf_copy {
  *	the CPU cannot reach one of the ends
  * DEVBUF_REASON_DEVICE_GONE
  *	the device of one end was unplugged
+ * DEVBUF_REASON_NO_P2PDMA
+ *	this kernel has no peer-to-peer DMA (CONFIG_PCI_P2PDMA)
+ * DEVBUF_REASON_NO_MOVE_NOTIFY
+ *	this kernel cannot tell importers that the memory goes
+ *	(CONFIG_DMABUF_MOVE_NOTIFY)
+ * DEVBUF_REASON_NO_PEER_PATH
+ *	the devices are under different host bridges, between which the platform
+ *	is not known to pass peer-to-peer DMA
+ * DEVBUF_REASON_NOT_PEER_MEMORY
+ *	no other device can reach the memory of one end
+ * DEVBUF_REASON_DMA_MASK
+ *	the engine's addresses do not reach as far as the other end
+ * DEVBUF_REASON_NOT_WHOLE
+ *	only the whole of an imported dma-buf can be exported
  */
 #define DEVBUF_REASON_NONE		0
 #define DEVBUF_REASON_NOT_PEERS		1
@@ -710,6 +760,12 @@ struct devbuf_copy {
 #define DEVBUF_REASON_NOT_BUILT		3
 #define DEVBUF_REASON_NO_CPU_ACCESS	4
 #define DEVBUF_REASON_DEVICE_GONE	5
+#define DEVBUF_REASON_NO_P2PDMA		6
+#define DEVBUF_REASON_NO_MOVE_NOTIFY	7
+#define DEVBUF_REASON_NO_PEER_PATH	8
+#define DEVBUF_REASON_NOT_PEER_MEMORY	9
+#define DEVBUF_REASON_DMA_MASK		10
+#define DEVBUF_REASON_NOT_WHOLE		11
 
 /**
  * struct devbuf_path - DEVBUF_PATH: how a transfer would go
@@ -774,6 +830,11 @@ struct devbuf_transfer_range {
  *	copy begins. Only with DEVBUF_ASYNC, or by io_uring.
  * @cookie: a number of the caller's by which DEVBUF_CANCEL finds the command
  *	while it is queued; zero for none
+ * @operation: zero to copy. Another number makes the destination of the source
+ *	instead, as the driver of the device says that defines the number
+ *	(DEVBUF_CAP_OPERATIONS). Both ends are of that device; -EOPNOTSUPP for what
+ *	it does not know. Always DEVBUF_PATH_DEVICE.
+ * @pad: zero
  *
  * Everything is checked before the first byte is copied, and other drivers'
  * queued work is waited for, as for struct devbuf_copy. The two ends of one
@@ -793,6 +854,8 @@ struct devbuf_transfer {
 	__s32 out_fence;
 	__aligned_u64 in_fences;
 	__aligned_u64 cookie;
+	__u32 operation;
+	__u32 pad;
 };
 
 /**
