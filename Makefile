@@ -27,7 +27,7 @@ all: module lib tools tests
 
 help:
 	@echo 'make              the module, the library, the tools and the tests'
-	@echo 'make module       build/module/<kernel>/devbuf.ko, for the running kernel; KDIR=… for another one'
+	@echo 'make module       build/module/<kernel>/devbuf*.ko, for the running kernel; KDIR=… for another one'
 	@echo 'make lib          build/lib: libdevbuf, shared and static'
 	@echo 'make demo         a camera in a VM fills device buffers; pictures in build/demo'
 	@echo 'make check        every test: here, and in VMs with Debian'\''s 6.12 and 6.1 and a debugging kernel'
@@ -44,10 +44,11 @@ q := $(if $(V),,@)
 # For what one asks for as a whole; a -j that was given stands.
 submake = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 
-# --- the module -------------------------------------------------------------------------------
+# --- the modules ------------------------------------------------------------------------------
 #
 # KERNEL=6.12, 6.1 or debug: for that kernel of the tests, warnings being errors. KDIR=DIR: for
-# that kernel. Neither: for the running kernel. DEVBUF_TEST=1 adds the mock device and KUnit tests.
+# that kernel. Neither: for the running kernel. DEVBUF_TEST=1 adds the mock device, KUnit tests and
+# drivers for tests.
 # A build directory holds links to the sources, so that several kernels are built side by side and
 # the tree stays clean.
 
@@ -76,8 +77,9 @@ module_src := $(shell find Kbuild kernel uapi -type f 2>/dev/null)
 
 module: $(module_dir)/devbuf.ko
 
-# Two VM runs may both want it: the second waits, and then finds it made. modpost only warns, so
-# its warnings are looked for.
+# devbuf.ko stands for all modules that Kbuild names; one that it no longer names is removed. Two VM
+# runs may both want them: the second waits, and then finds them made. modpost only warns, so its
+# warnings are looked for.
 $(module_dir)/devbuf.ko: $(module_src) $(addsuffix /release,$(kernel_dir))
 	$(if $(module_note),@echo "$(module_note)" >&2)
 	@mkdir -p $(module_dir)
@@ -89,6 +91,8 @@ $(module_dir)/devbuf.ko: $(module_src) $(addsuffix /release,$(kernel_dir))
 	{ $(MAKE) -C "$$kdir" M=$(CURDIR)/$(module_dir) $(or $(module_flags),$(if $(W),W=$(W))) \
 		$(if $(DEVBUF_TEST),DEVBUF_TEST=1) modules >$(module_dir)/log 2>&1 9>&- || \
 		{ cat $(module_dir)/log >&2; exit 1; }; } && \
+	for ko in $(module_dir)/*.ko; do \
+		grep -qE "/$$(basename $$ko .ko)\.k?o$$" $(module_dir)/modules.order || rm $$ko; done && \
 	$(if $(filter W=1e,$(module_flags)),! grep -E '(warning|WARNING): ' $(module_dir)/log >&2 &&) touch $@
 
 sparse:
@@ -260,7 +264,7 @@ install-lib: lib tools
 	for page in $(wildcard libdevbuf/man/*.[1-9]); do \
 		install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man$${page##*.} $$page || exit; done
 
-# Distributions' headers ask for signing and lack the key; without one the module stays unsigned.
+# Distributions' headers ask for signing and lack the key; without one the modules stay unsigned.
 install-module: module
 	kdir=$(find_kdir) && $(MAKE) -C $$kdir M=$(CURDIR)/$(module_dir) INSTALL_MOD_PATH=$(DESTDIR) \
 		$$(test -e $$kdir/certs/signing_key.pem || echo CONFIG_MODULE_SIG_ALL=) modules_install \
