@@ -289,6 +289,7 @@ void devbuf_queues_exit(void);
  * @gone: unregistered; set under the registry's lock
  * @permanent: there for as long as its memory is
  * @reaches_all: its engine's addresses reach all memory of the host
+ * @operates: it copies inside of its memory by itself
  * @desc: as registered. The callbacks may be called between devbuf_device_enter()
  *	and devbuf_device_leave(); the devices that it names are referenced.
  * @active: who has entered
@@ -311,6 +312,7 @@ struct devbuf_device {
 	bool gone;
 	bool permanent;
 	bool reaches_all;
+	bool operates;
 	struct devbuf_device_desc desc;
 	struct percpu_ref active;
 	struct completion idle;

@@ -113,6 +113,7 @@ devbuf_device_new(const struct devbuf_device_desc *desc, bool permanent)
 	device->desc = *desc;
 	device->permanent = permanent;
 	device->prefix_len = strlen(desc->prefix);
+	device->operates = desc->ops->operate;
 	device->caps = desc->caps;
 	if (desc->ops->offset)
 		device->caps |= DEVBUF_CAP_VIEWS;

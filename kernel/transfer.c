@@ -67,7 +67,7 @@ static u32 devbuf_device_reason(const struct devbuf_place *dst,
 	u32 reason = DEVBUF_REASON_NO_ENGINE;
 
 	if (dst->local && src->local) {
-		if (dst->device == src->device && dst->device->desc.ops->operate)
+		if (dst->device == src->device && dst->device->operates)
 			reason = DEVBUF_REASON_NONE;
 	} else if (devbuf_place_has_engine(own) && devbuf_place_is_pages(host)) {
 		reason = devbuf_dma_reaches(own->device, host) ?
