@@ -71,7 +71,7 @@ static void devbuf_device_limit_peers(struct devbuf_device *device)
 	device->no_export = DEVBUF_REASON_NOT_PEER_MEMORY;
 	if (!(device->caps & DEVBUF_CAP_PEER))
 		return;
-	if (!IS_ENABLED(CONFIG_PCI_P2PDMA)) {
+	if (!DEVBUF_HAS_P2PDMA) {
 		device->caps &= ~(DEVBUF_CAP_PEER | DEVBUF_CAP_EXPORT);
 		device->no_export = DEVBUF_REASON_NO_P2PDMA;
 	} else if (!IS_ENABLED(CONFIG_DMABUF_MOVE_NOTIFY)) {

@@ -23,9 +23,11 @@
 /* 6.13: namespaces of symbols became strings. */
 #ifdef DEVBUF_HAVE_IMPORT_NS_TOKEN
 #define DEVBUF_IMPORT_DMA_BUF_NS	MODULE_IMPORT_NS(DMA_BUF)
+#define DEVBUF_IMPORT_NS		MODULE_IMPORT_NS(DEVBUF)
 #define DEVBUF_EXPORT_SYMBOL(symbol)	EXPORT_SYMBOL_NS_GPL(symbol, DEVBUF)
 #else
 #define DEVBUF_IMPORT_DMA_BUF_NS	MODULE_IMPORT_NS("DMA_BUF")
+#define DEVBUF_IMPORT_NS		MODULE_IMPORT_NS("DEVBUF")
 #define DEVBUF_EXPORT_SYMBOL(symbol)	EXPORT_SYMBOL_NS_GPL(symbol, "DEVBUF")
 #endif
 
@@ -137,6 +139,17 @@ static inline void devbuf_uring_mark_cancelable(struct io_uring_cmd *ring,
 						unsigned int issue_flags)
 {
 }
+#endif
+
+/*
+ * Peer-to-peer DMA, with pages that are counted: the last reference gives a page
+ * back to its pool. 6.2: before that nobody could map them to userspace, for they
+ * must not be put.
+ */
+#ifdef DEVBUF_HAVE_P2PDMA_PAGES
+#define DEVBUF_HAS_P2PDMA	IS_ENABLED(CONFIG_PCI_P2PDMA)
+#else
+#define DEVBUF_HAS_P2PDMA	false
 #endif
 
 /* Write-combining of ordinary pages: x86 alone can do that. */
